@@ -58,7 +58,7 @@ def test_readme_commands_run(capsys, tmp_path, monkeypatch):
     for line in lines:
         assert main(line) == 0, capsys.readouterr().err
     printed = capsys.readouterr().out
-    assert "0.0% of the rows disagree with the labels" in printed
+    assert "disagree for 0.0% of the rows" in printed
     pages = sorted(path.parent.name for path in tmp_path.glob("*/report.html"))
     assert pages == ["classification", "clustering", "comparison", "embedding"]
 

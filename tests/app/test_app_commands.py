@@ -380,7 +380,7 @@ BAD = {
     "few rows": (("compare", "holes.csv", "--columns", "height"), 1, ["at least four rows"]),
     "model of a table": (("predict", "model", "leaves.tps"), 1, ["fitted to a table"]),
     "model of landmarks": (("predict", "shapes", "trees.csv"), 1, ["fitted to landmarks"]),
-    "foreign notes": (("predict", "foreign", "trees.csv"), 1, ["notes that no command writes"]),
+    "foreign notes": (("predict", "foreign", "trees.csv"), 1, ["invalid notes", "'3'"]),
     "lacking column": (("predict", "model", "holes.csv"), 1, ["holes.csv", "no column 'age'"]),
     "out is a folder": (
         ("predict", "model", "trees.csv", "--out", "."),
@@ -639,6 +639,6 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, capsys, comman
         assert alerts == []
         assert shown.complaints == []
         assert external(shown.requests) == []
-        assert "How to do this again" in shown.page.locator("h2").all_inner_texts()
+        assert "How to reproduce this page" in shown.page.locator("h2").all_inner_texts()
         assert shown.page.locator("script:text('alert')").count() == 0
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400

@@ -21,7 +21,7 @@ SECTIONS = (
     "Digits: ten classes in two dimensions",
     "Wine: three cultivars in two dimensions",
     "Directions: kernel PCA and kernel PGA",
-    "How to do this again",
+    "How to reproduce this page",
 )
 FAR = ".* a quarter of a great circle or more"
 

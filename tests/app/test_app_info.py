@@ -17,8 +17,8 @@ from orthodrome._core import machine
 from orthodrome.app import forecast
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import embed
-from orthodrome.app.forecast import estimate, estimate_line, format_seconds, plan_of
-from orthodrome.app.info import _reach, describe, described_lines
+from orthodrome.app.forecast import estimate, estimate_line, format_seconds, kpga_plan
+from orthodrome.app.info import _reach, describe, description_lines
 from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.inputs.data import check_memory
 from orthodrome.app.memory import available_memory, resident_memory
@@ -93,7 +93,7 @@ def test_lines_and_json():
     found = json.loads(json.dumps(info, allow_nan=False))
     assert found["n"] == found["reach"]["n_rows"] == 40
     assert {one["command"] for one in found["estimates"]} == {"embed", "cluster"}
-    text = "\n".join(described_lines(info))
+    text = "\n".join(description_lines(info))
     for words in (
         "40 rows of 8 features",
         "classes (kind): 2: a 20, b 20",
@@ -104,7 +104,7 @@ def test_lines_and_json():
         "estimate: cluster (mixture)",
     ):
         assert words in text
-    assert all("\n" not in line and ": " in line for line in described_lines(info))
+    assert all("\n" not in line and ": " in line for line in description_lines(info))
 
 
 def test_data_in_which_nothing_differs():
@@ -117,8 +117,8 @@ def test_data_in_which_nothing_differs():
         None,
         [],
     )
-    assert "suggested kernel: none: all rows are equal" in described_lines(info)
-    lines = described_lines(describe(table([[1.0, 2.0]])))
+    assert "suggested kernel: none: all rows are equal" in description_lines(info)
+    lines = description_lines(describe(table([[1.0, 2.0]])))
     assert "data: 1 row of 2 features, float64" in lines
     assert "equal" not in "\n".join(lines)
     assert "only one row" in "\n".join(lines)
@@ -165,7 +165,7 @@ def test_suggested_kernels():
     shapes = np.random.default_rng(0).normal(size=(10, 5, 2))
     info = described(shapes)
     assert info["kernel"] == "veronese_whitney"
-    assert described_lines(info)[0].startswith("data: 10 shapes of 5 landmarks in 2 dimensions")
+    assert description_lines(info)[0].startswith("data: 10 shapes of 5 landmarks in 2 dimensions")
     names = tuple(f"{axis}{i}" for i in range(1, 6) for axis in "xy")
     flat = described(shapes.reshape(10, 10), columns=names)
     assert flat["kernel"] == "veronese_whitney"
@@ -243,7 +243,7 @@ def test_memory_is_of_the_right_order(monkeypatch, n, command):
     monkeypatch.setattr(forecast, "_probe", lambda *_: {"page": 0.0})
     data = table(cloud(n))
     count, method, run = (10, "kpga", embed) if command == "embed" else (3, "mixture", cluster)
-    plan = plan_of(data, None, 10)
+    plan = kpga_plan(data, None, 10)
     found = estimate(data, plan, command, None, count)
     choice = Choice(method, parameters={"n_components": count})
     with warnings.catch_warnings():
@@ -271,7 +271,7 @@ def test_times_are_extrapolated_by_the_plan(monkeypatch):
         (300_000, 1.5 + linear * (150 - 1)),
     ):
         data = table(np.resize(X, (n, 2)))
-        plan = plan_of(data, None, 2)
+        plan = kpga_plan(data, None, 2)
         found = estimate(data, plan, "embed", None, 2)
         assert found.parts["decomposition"] == pytest.approx(expected)
         assert sum(found.parts.values()) == pytest.approx(found.seconds)
@@ -354,4 +354,4 @@ def test_memory_of_this_machine(monkeypatch, tmp_path):
     check_memory(2**70, "x")
     info = describe(table(cloud(40)), n_components=2, probe=False)
     assert info["available_bytes"] is None
-    assert not any(line.startswith("available memory") for line in described_lines(info))
+    assert not any(line.startswith("available memory") for line in description_lines(info))

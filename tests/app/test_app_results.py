@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from optional import needs
 from orthodrome import PatchDenoiser
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.comparison import Compared, Comparison, _model
+from orthodrome.app.comparison import Comparison, MethodResult, _model
 from orthodrome.app.denoising import Denoising
 from orthodrome.app.embedding import embed
 from orthodrome.app.inputs import Data, InputError, read_data
@@ -75,7 +75,7 @@ def test_written_tables_are_read_back(tmp_path, label):
 @pytest.mark.parametrize(
     ("choice", "data", "words"),
     [
-        (Choice("tsne"), SQUARE, "There is no method 'tsne'. There are: "),
+        (Choice("tsne"), SQUARE, "Unknown method 'tsne'. Use one of "),
         (Choice("kpca", parameters={"k": 2}), SQUARE, "The method kpca has no parameter 'k'."),
         (
             Choice("kpca"),
@@ -96,13 +96,13 @@ def test_centers_without_preimages_are_intrinsic():
 
 def test_number_of_columns_is_checked():
     check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1", "x2")))
-    with pytest.raises(InputError, match=r"b\.npy: it has 1 columns .* fitted to 2\.$"):
+    with pytest.raises(InputError, match=r"b\.npy has 1 columns .* fitted to 2\."):
         check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1",)))
 
 
 def test_warnings_become_notes():
     work = Work(lambda *_: None, fit=1)
-    with work.part("fit"):
+    with work.step("fit"):
         for category in (UserWarning, UserWarning, DeprecationWarning):
             warnings.warn(f"a\n {category.__name__}", category, stacklevel=1)
     assert work.notes == ["a UserWarning"]
@@ -113,7 +113,7 @@ def test_warnings_become_notes():
 
 def compared(*areas, n_rows=4):
     methods = [
-        Compared(
+        MethodResult(
             name,
             SQUARE.X,
             SimpleNamespace(area=area, curve=np.array([area, area, 1.0])),
@@ -171,6 +171,6 @@ def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
 
 @needs("plotly")
 def test_a_sample_of_many_shapes_is_drawn(monkeypatch):
-    monkeypatch.setattr("orthodrome.app.pages.MOST_SHAPES", 3)
+    monkeypatch.setattr("orthodrome.app.pages.MAX_SHAPES", 3)
     section = shapes_section(LEAVES, np.array(list("abab")), "All")
     assert "the outlines of 3 specimens" in section.blocks[0].alt

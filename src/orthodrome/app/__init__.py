@@ -1,18 +1,18 @@
-"""The command line, ``orthodrome`` or ``python -m orthodrome``, and its readers of files.
+"""The command line, ``orthodrome`` or ``python -m orthodrome``, and its file readers.
 
-A run goes through these modules, from top to bottom:
+A run uses these modules, in this order:
 
 ======================  ==========================================================================
-``commands``            the commands and their options
-``session``             one run; its table ``COMMANDS`` has the function and the files of a command
-``inputs``              reading: csv, tsv, parquet, npy, npz, tps and images as arrays
-``models``              preparing: an estimator from options, and the Python lines that make it
-``embedding``, …        a module for each command: its method, its table and its page
-``results``             what results share: tables as CSV, runs in parts with progress and notes
-``pages``               what pages share
+``commands``            defines the commands and their options
+``session``             runs one command; ``COMMANDS`` lists the function and files of each
+``inputs``              reads csv, tsv, parquet, npy, npz, tps and images as arrays
+``models``              makes an estimator from the options, and the Python code for it
+``embedding``, …        one module per command: its computation, its table and its page
+``results``             shared by the commands: results, CSV tables, progress and notes
+``pages``               shared sections of the HTML pages
 ======================  ==========================================================================
 
-``info`` describes data, ``forecast`` estimates time and memory, and ``demo`` is the demonstration.
+``info`` describes data, ``forecast`` estimates time and memory, ``demo`` runs the demonstration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .streams import OutputError, finish, prepared, tell
+from .streams import OutputError, flush, safe_streams, write_stderr
 
 if TYPE_CHECKING:
     from .inputs import Data, InputError, read_data, read_image, write_image
@@ -42,28 +42,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, optional
-        The arguments of the program; ``sys.argv[1:]`` by default.
+        The command-line arguments. Default: ``sys.argv[1:]``.
 
     Returns
     -------
     int
-        0 for success, 1 for a failure that the message explains, 2 for a command line that cannot
-        be understood, 130 for an interruption.
+        0: success; 1: failure, explained on standard error; 2: invalid command line;
+        130: interrupted.
     """
-    with prepared() as (output, errors):
+    with safe_streams() as (output, errors):
         code, problem = 0, None
         try:
             code = _run(list(sys.argv[1:] if arguments is None else arguments))
         except OutputError as error:
             problem = error.problem
-        except OSError as error:  # printing the help or the version
+        except OSError as error:  # raised while printing the help or the version
             problem = error
         sys.stdout, sys.stderr = output, errors  # typer wraps them if a pipe is closed
-        problem = finish(output) or problem
+        problem = flush(output) or problem
         if not (code or problem is None or isinstance(problem, BrokenPipeError)):
-            tell(f"orthodrome: {problem.strerror or problem}: standard output\n")
+            write_stderr(f"orthodrome: {problem.strerror or problem}: standard output\n")
             code = 1
-        finish(errors)
+        flush(errors)
     return code
 
 
@@ -71,11 +71,13 @@ def _run(arguments: list[str]) -> int:
     try:
         commands = importlib.import_module(".commands", __name__)
     except KeyboardInterrupt:
-        tell("\northodrome: interrupted\n")
+        write_stderr("\northodrome: interrupted\n")
         return 130  # 128 + SIGINT, as in shells
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("typer", "rich"):
             raise
-        tell(f"orthodrome: the command line needs {error.name}: pip install 'orthodrome[cli]'\n")
+        write_stderr(
+            f"orthodrome: the command line needs {error.name}: pip install 'orthodrome[cli]'\n"
+        )
         return 1
     return int(commands.run(arguments))

@@ -1,4 +1,4 @@
-"""The command classify: a classifier, tested by folds or on another file."""
+"""The command classify: fit a classifier and test it, on folds or on another file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..plots import confusion
 from ..plots.report import Block, Note, Picture, Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .pages import count, opening
+from .pages import count, opening_blocks
 from .results import Report, Result, Work, silent
 
 
@@ -29,11 +29,11 @@ class Classification(Result):
     classes : ndarray
         The classes of the training data and of the tested rows.
     tested : Data
-        The rows that were predicted: those of another file, or `data`, fold by fold.
+        The rows that were predicted: those of the test file, or `data` in cross-validation.
     predicted : ndarray of shape (n,)
         Their predicted labels.
     accuracies : tuple of float
-        One for each fold, or one; empty if the tested rows have no labels.
+        One accuracy per fold, or one for the test file; empty if it has no labels.
     """
 
     file = "predictions.csv"
@@ -45,25 +45,25 @@ class Classification(Result):
 
     @property
     def error(self) -> float | None:
-        """The standard error of the mean over folds, which share training points."""
+        """Standard error of the mean accuracy. Folds share training rows, so it is approximate."""
         n = len(self.accuracies)
         return float(np.std(self.accuracies, ddof=1) / np.sqrt(n)) if n > 1 else None
 
     @property
     def majority(self) -> float:
-        """The fraction of the largest class: the accuracy of always predicting it."""
+        """Accuracy of always predicting the largest class."""
         counts = np.unique(np.asarray(self.tested.labels), return_counts=True)[1]
         return float(counts.max()) / len(self.predicted)
 
-    def described(self) -> str:
+    def test_description(self) -> str:
         """Return how the classifier was tested."""
         if self.tested is self.data:
-            return f"{len(self.accuracies)} stratified folds, each predicted by a model of the rest"
-        return f"the {len(self.tested)} rows of {self.tested.path}, not used for training"
+            return f"with {len(self.accuracies)}-fold stratified cross-validation"
+        return f"on the {len(self.tested)} rows of {self.tested.path}"
 
     @property
     def rows(self) -> Data:
-        """The rows of the table: those that were predicted."""
+        """The rows of the table: the predicted rows."""
         return self.tested
 
     def columns(self) -> dict[str, Iterable[Any]]:
@@ -71,26 +71,29 @@ class Classification(Result):
         return {"predicted": self.predicted.tolist()}
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return facts for JSON, and lines for people."""
+        """Return the summary as a dict for JSON and as lines of text."""
         n = len(self.data)
-        lines = [f"{count(n, 'row')} of {len(self.classes)} classes by {self.choice.method}."]
+        lines = [
+            f"{count(n, 'row')} in {len(self.classes)} classes (method: {self.choice.method})."
+        ]
         if not self.accuracies:
             return {"n_rows": n}, [*lines, self._no_labels()]
         accuracy = float(np.mean(self.accuracies))
         error = "" if self.error is None else f" ± {self.error:.1%}"
         lines.append(
-            f"Accuracy {accuracy:.1%}{error} (largest class: {self.majority:.1%}) on "
-            f"{self.described()}."
+            f"Accuracy {accuracy:.1%}{error} {self.test_description()} (always predicting the "
+            f"largest class: {self.majority:.1%})."
         )
         facts = {"n_rows": n, "accuracy": accuracy, "error": self.error, "majority": self.majority}
         return facts, lines
 
     def _no_labels(self) -> str:
-        return f"{self.tested.path} has no labels, so there is no accuracy."
+        return f"{self.tested.path} has no labels, so the accuracy is unknown."
 
     def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        blocks = opening(self, f"{len(self.classes)} classes. Tested on {self.described()}.")
+        tested = f"{len(self.classes)} classes. Tested {self.test_description()}."
+        blocks = opening_blocks(self, tested)
         if self.accuracies:
             return [Section("Accuracy", [*blocks, *self._scores()]), self._confusion()]
         names, counts = np.unique(self.predicted, return_counts=True)
@@ -100,12 +103,12 @@ class Classification(Result):
 
     def _scores(self) -> list[Block]:
         error = "" if self.error is None else f" ± {self.error:.1%} (standard error over folds)"
-        found = precision_recall_fscore_support(
+        scores = precision_recall_fscore_support(
             self.tested.labels, self.predicted, labels=self.classes, zero_division=0.0
         )
         rows = [
             [str(name), f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", int(n)]
-            for name, precision, recall, f1, n in zip(self.classes, *found, strict=True)
+            for name, precision, recall, f1, n in zip(self.classes, *scores, strict=True)
         ]
         return [
             Text(
@@ -120,18 +123,18 @@ class Classification(Result):
         picture = Picture.of(
             confusion(true, self.predicted, labels=self.classes),
             "confusion",
-            alt="The number of rows of each class, line by line, for each predicted label; the "
-            "same numbers are in the table.",
-            caption="True labels from top to bottom, predicted ones from left to right.",
+            alt="Confusion matrix: number of rows for each true and each predicted class. The "
+            "table below has the same numbers.",
+            caption="Confusion matrix. Rows: true classes; columns: predicted classes.",
         )
         names = [str(name) for name in self.classes]
         counts = confusion_matrix(true, self.predicted, labels=self.classes).tolist()
         rows = [[name, *row] for name, row in zip(names, counts, strict=True)]
-        table = Table("Rows by true and predicted class", ["true class", *names], rows)
+        table = Table("Number of rows by true and predicted class", ["true class", *names], rows)
         return Section("Confusion", [picture, table])
 
     def python(self, testing: str) -> list[str]:
-        """Return the lines of Python that use the model."""
+        """Return Python code that fits and tests the model."""
         fit = "model.fit(data.X, data.labels)"
         if self.tested is not self.data:
             accuracy = ["accuracy = (predicted == test.labels).mean()"]
@@ -154,7 +157,7 @@ def classify(
     test: Data | None = None,
     n_folds: int = 5,
 ) -> Classification:
-    """Fit a classifier to the labels of a file, and test it on other rows.
+    """Fit a classifier to labelled rows, and test it.
 
     Parameters
     ----------
@@ -165,26 +168,26 @@ def classify(
     report : callable, optional
         Called with the progress.
     test : Data, optional
-        Rows to predict; without it, `n_folds` stratified folds of `data` are left out in turn. The
-        model that is returned is fitted to all of `data` in either case.
+        Rows to predict. Default: stratified cross-validation on `data`. In both cases the returned
+        model is fitted to all of `data`.
     n_folds : int, default=5
         Number of folds.
 
     Returns
     -------
     Classification
-        The fitted model and its test.
+        The fitted model and its predictions.
     """
     labels = _check_labels(data)
     work = Work(report, test=0 if test is not None else n_folds, fit=1)
     model = make_model(choice, data)
     if test is None:
         _check_folds(data, labels, n_folds)
-        with work.part("test") as advance:
+        with work.step("test") as advance:
             predicted, accuracies = _predict_folds(
                 model, data.X, labels, n_folds, choice.seed, advance
             )
-    with work.part("fit", model):
+    with work.step("fit", model):
         model.fit(data.X, labels)
     if test is not None:
         check_same_columns(data.columns, test)
@@ -198,7 +201,8 @@ def classify(
             n = int(np.isin(tested.labels, unknown).sum())
             work.notes.append(
                 f"{tested.path}: {n} rows have labels that are not in the training data "
-                f"({', '.join(map(str, unknown[:5]))}), so their predictions are wrong."
+                f"({', '.join(map(str, unknown[:5]))}), so no prediction of "
+                "them can be correct."
             )
             classes = np.union1d(classes, unknown)
     notes = tuple(work.notes)
@@ -210,26 +214,26 @@ def classify(
 def _check_labels(data: Data) -> NDArray[Any]:
     """Return the labels; raise unless there are at least two classes."""
     if data.labels is None:
-        raise InputError(f"{data.path}: a classifier needs labels; name their column by --label.")
+        raise InputError(f"{data.path}: a classifier needs labels. Name their column with --label.")
     if len(set(data.labels)) < 2:
         raise InputError(
-            f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}; a classifier "
+            f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}. A classifier "
             "needs at least two classes."
         )
     return data.labels
 
 
 def _check_folds(data: Data, labels: NDArray[Any], n_folds: int) -> None:
-    """Raise unless every class can be in every fold."""
+    """Raise if there are too few folds, or a class has fewer rows than folds."""
     if n_folds < 2:
-        raise InputError(f"--cv {n_folds}: at least two folds are needed.")
+        raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
     names, counts = np.unique(labels, return_counts=True)
-    least, name = int(counts.min()), str(names[np.argmin(counts)])
-    if least < n_folds:
-        fewer = f"Use --cv {least}, " if least > 1 else "Use "
+    smallest, name = int(counts.min()), str(names[np.argmin(counts)])
+    if smallest < n_folds:
+        fewer = f"Use --cv {smallest}, " if smallest > 1 else "Use "
         raise InputError(
-            f"{data.path}: the class {name!r} has {count(least, 'row')}, fewer than the {n_folds} "
-            f"folds. {fewer}a file for --test, or leave the class out."
+            f"{data.path}: the class {name!r} has {count(smallest, 'row')}, fewer than the "
+            f"{n_folds} folds. {fewer}a test file (--test), or remove the class."
         )
 
 
@@ -241,7 +245,7 @@ def _predict_folds(
     seed: int,
     advance: Callable[[float], None],
 ) -> tuple[NDArray[Any], list[float]]:
-    """Predict each fold by a model of the others; return also the accuracy in each."""
+    """Predict each fold with a model fitted to the others; return also the accuracies."""
     predicted, accuracies = np.empty_like(labels), []
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     for number, (train, test) in enumerate(folds.split(labels, labels)):
@@ -252,9 +256,9 @@ def _predict_folds(
 
 
 def check_same_columns(columns: tuple[str, ...], other: Data) -> None:
-    """Raise if there are not as many features as the model was fitted to."""
+    """Raise if the number of columns differs from that of the training data."""
     if len(other.columns) != len(columns):
         raise InputError(
-            f"{other.path}: it has {len(other.columns)} columns of numbers or coordinates, and the "
-            f"model was fitted to {len(columns)}."
+            f"{other.path} has {len(other.columns)} columns of numbers or coordinates, but the "
+            f"model was fitted to {len(columns)}. Use a file with the same columns."
         )

@@ -1,4 +1,4 @@
-"""The command cluster: groups of the rows."""
+"""The command cluster: group the rows into clusters."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..metrics import clustering_error, variation_of_information
 from ..plots.report import Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .pages import count, opening, scatter, shapes_section
+from .pages import count, opening_blocks, scatter, shapes_section
 from .results import Report, Result, Work, silent
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well clusters and labels agree.
+    """Agreement between clusters and labels.
 
     Attributes
     ----------
     names : tuple of str
         The labels.
     counts : ndarray of shape (n_labels, n_clusters)
-        The number of points of each label in each cluster.
+        Number of rows of each label in each cluster.
     error : float
-        The fraction of points outside of the best matching of clusters with labels.
+        Fraction of rows that disagree with the best matching of clusters to labels.
     majority_error : float
-        The same for a single cluster of all points.
+        The same with all rows in a single cluster.
     information : float
         Variation of information, in nats; 0 if clusters and labels are the same partition.
     """
@@ -50,32 +50,34 @@ class Clustering(Result):
     file = "clusters.csv"
 
     labels: NDArray[np.intp]
-    probabilities: NDArray[np.float64] | None  # of each point's own cluster
-    coordinates: NDArray[np.float64]  # two, to draw the points
+    probabilities: NDArray[np.float64] | None  # probability of the assigned cluster
+    coordinates: NDArray[np.float64]  # two columns, for the scatter plot
     agreement: Agreement | None
 
     @property
     def sizes(self) -> list[int]:
-        """How many points each cluster has."""
+        """Number of rows in each cluster."""
         return np.bincount(self.labels, minlength=n_clusters(self.choice)).tolist()
 
     def columns(self) -> dict[str, Iterable[Any]]:
-        """Return the cluster of every row, and its probability if known."""
+        """Return the cluster of each row, and its probability if the method has one."""
         columns: dict[str, Iterable[Any]] = {"cluster": self.labels.tolist()}
         if self.probabilities is not None:
             columns["probability"] = self.probabilities.tolist()
         return columns
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return facts for JSON, and lines for people."""
+        """Return the summary as a dict for JSON and as lines of text."""
         facts: dict[str, Any] = {"n_rows": len(self.data), "sizes": self.sizes}
         sizes = ", ".join(map(str, self.sizes))
-        lines = [f"{count(len(self.data), 'row')} in clusters of {sizes} by {self.choice.method}."]
+        rows, clusters = count(len(self.data), "row"), count(len(self.sizes), "cluster")
+        kind = "size" if len(self.sizes) == 1 else "sizes"
+        lines = [f"{rows} in {clusters} of {kind} {sizes} (method: {self.choice.method})."]
         if self.agreement is not None:
             error, majority = self.agreement.error, self.agreement.majority_error
             facts |= {"error": error, "majority_error": majority}
             lines.append(
-                f"{error:.1%} of the rows disagree with the labels (with a single cluster: "
+                f"Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
                 f"{majority:.1%})."
             )
         return facts, lines
@@ -87,8 +89,8 @@ class Clustering(Result):
         points = scatter(
             self.data,
             self.coordinates,
-            "Every point is a row of the file, coloured by its cluster. The coordinates are those "
-            "of kernel PCA with the same kernel.",
+            "Each point is a row of the file, coloured by its cluster. The coordinates come from "
+            "kernel PCA with the same kernel.",
             labels=names,
             label_name="cluster",
             details={name: column for name, column in details.items() if column is not None},
@@ -96,7 +98,7 @@ class Clustering(Result):
         n, sizes = len(self.labels), self.sizes
         rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
         table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
-        blocks = [*opening(self, f"{count(len(sizes), 'cluster')}."), points, table]
+        blocks = [*opening_blocks(self, f"{count(len(sizes), 'cluster')}."), points, table]
         sections = [Section("Clusters", blocks)]
         if self.agreement is not None:
             sections.append(self._agreement(self.agreement))
@@ -104,27 +106,27 @@ class Clustering(Result):
             sections.append(shapes_section(self.data, names, "The shapes of each cluster"))
         return sections
 
-    def _agreement(self, agreed: Agreement) -> Section:
-        header = [self.data.label_title, *(f"cluster {c}" for c in range(agreed.counts.shape[1]))]
-        named = zip(agreed.names, agreed.counts.tolist(), strict=True)
-        rows = [[name, *counts] for name, counts in named]
+    def _agreement(self, found: Agreement) -> Section:
+        header = [self.data.label_title, *(f"cluster {c}" for c in range(found.counts.shape[1]))]
+        table_rows = zip(found.names, found.counts.tolist(), strict=True)
+        rows = [[name, *counts] for name, counts in table_rows]
         text = (
-            f"With the best matching of clusters and labels, {agreed.error:.1%} of the rows are "
-            f"outside of their cluster; with a single cluster it would be "
-            f"{agreed.majority_error:.1%}. Variation of information: {agreed.information:.3f} nats "
-            "(0: the same groups). The labels were not used to find the clusters."
+            "With the best matching of clusters to labels, they disagree for "
+            f"{found.error:.1%} of the rows; with a single cluster it would be "
+            f"{found.majority_error:.1%}. Variation of information: {found.information:.3f} nats "
+            "(0: identical groups). The labels were not used for clustering."
         )
         table = Table("Number of rows of each label in each cluster", header, rows)
         return Section("Clusters and labels", [Text(text), table])
 
     def python(self, testing: str) -> list[str]:
-        """Return the lines of Python that use the model."""
-        own = "model" if last_step(self.model) is self.model else "model[-1]"
-        return ["model.fit(data.X)", f"clusters = {own}.labels_"]
+        """Return Python code that fits the model."""
+        estimator = "model" if last_step(self.model) is self.model else "model[-1]"
+        return ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
 
 
 def n_clusters(choice: Choice) -> int:
-    """Return the number of clusters of a choice."""
+    """Return the number of clusters, the first parameter of a choice."""
     return int(next(iter(choice.parameters.values())))
 
 
@@ -134,7 +136,7 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
     Parameters
     ----------
     data : Data
-        The rows of a file; its labels, if any, are only compared with the clusters.
+        The rows of a file. Labels, if any, are compared with the clusters, not used to fit.
     choice : Choice
         The method, the kernel and the number of clusters (the first of ``parameters``).
     report : callable, optional
@@ -149,19 +151,19 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
     model = make_model(choice, data)
     if n_clusters(choice) > len(data):
         raise InputError(
-            f"{data.path}: {n_clusters(choice)} clusters (-k) of {len(data)} rows; there cannot "
-            "be more clusters than rows."
+            f"{data.path}: -k {n_clusters(choice)} exceeds the number of rows ({len(data)}). Use a "
+            "smaller -k."
         )
-    with work.part("clustering", model):
+    with work.step("clustering", model):
         model.fit(data.X)
         probabilities = None
         if hasattr(model, "predict_proba"):
             probabilities = np.asarray(model.predict_proba(data.X)).max(axis=1)
-    two = {"n_components": min(2, len(data))}
-    flat = make_model(replace(choice, method="kpca", parameters=two), data)
-    with work.part("picture", flat):
-        points = np.asarray(flat.fit_transform(data.X))
-    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # if they vary in one direction
+    plot_parameters = {"n_components": min(2, len(data))}
+    kpca = make_model(replace(choice, method="kpca", parameters=plot_parameters), data)
+    with work.step("picture", kpca):
+        points = np.asarray(kpca.fit_transform(data.X))
+    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # kernel PCA may find only one
     labels = np.asarray(last_step(model).labels_)
     agreed = None if data.labels is None else agreement(data.labels, labels)
     return Clustering(

@@ -1,4 +1,4 @@
-"""The command line. Heavy imports happen inside the commands, so that the help is fast."""
+"""The commands and their options. Heavy imports are delayed so that --help is fast."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .streams import OutputError, printable, say, tell
+from .streams import OutputError, printable, write_stderr, write_stdout
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
-# The keys of the tables in ``models``, which takes seconds to import.
+# Keys of the tables in ``models``, copied because importing ``models`` takes seconds.
 DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust")
 CLUSTERINGS = ("mixture", "kmeans", "kernel-kmeans", "spectral")
 CLASSIFIERS = ("krrc", "perturbo", "nested-spheres")
 
-#: The arguments of the program, for the page to show.
-GIVEN: ContextVar[list[str]] = ContextVar("arguments")
+#: The command-line arguments, to show on the page.
+ARGUMENTS: ContextVar[list[str]] = ContextVar("arguments")
 
 application = typer.Typer(
     name="orthodrome",
-    help="Kernel methods on Hilbert spheres and shape spaces, for a CSV, a TPS file or an image.",
+    help="Kernel methods on Hilbert spheres and shape spaces, for CSV, TPS and image files.",
     epilog="Begin with: orthodrome demo. Then: orthodrome info my.csv. Exit codes: 0 success, 1 "
     "failure (the last line on stderr says why), 2 invalid command line, 130 interrupted.",
     add_completion=False,
@@ -36,14 +36,14 @@ application = typer.Typer(
 
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code."""
-    token = GIVEN.set(arguments)
+    token = ARGUMENTS.set(arguments)
     try:
         application(arguments or ["--help"], prog_name="orthodrome")
     except SystemExit as stop:
-        # typer and rich call it a failure if the reader of a pipe stops early
+        # typer and rich exit with a failure when a pipe is closed early
         return 0 if isinstance(stop.__context__, BrokenPipeError) else int(stop.code or 0)
     finally:
-        GIVEN.reset(token)
+        ARGUMENTS.reset(token)
     return 0
 
 
@@ -64,22 +64,22 @@ def _argument(name: str, metavar: str, help: str) -> inspect.Parameter:
 def _option(
     names: str, help: str, kind: Any = str | None, default: Any = None, **more: Any
 ) -> inspect.Parameter:
-    """Return an option for the signature of a command, called like its last name."""
-    every = names.split()
-    name = every[-1].lstrip("-").replace("-", "_")
-    return _parameter(name, Annotated[kind, typer.Option(*every, help=help, **more)], default)
+    """Return an option for the signature of a command, named after its last flag."""
+    flags = names.split()
+    name = flags[-1].lstrip("-").replace("-", "_")
+    return _parameter(name, Annotated[kind, typer.Option(*flags, help=help, **more)], default)
 
 
 def _method(names: tuple[str, ...]) -> inspect.Parameter:
-    """Return the option that chooses a method."""
+    """Return the option --method."""
 
     def check(value: str) -> str:
         if value not in names:
             raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
         return value
 
-    words = "one of " + ", ".join(names)
-    return _option("--method", words, str, names[0], metavar="NAME", callback=check)
+    choices = "one of " + ", ".join(names)
+    return _option("--method", choices, str, names[0], metavar="NAME", callback=check)
 
 
 def _components(default: int) -> inspect.Parameter:
@@ -88,26 +88,26 @@ def _components(default: int) -> inspect.Parameter:
 
 def _check_name(out: str | None) -> str | None:
     if out == "":
-        raise typer.BadParameter("the name is empty; is it a variable that is not set?")
+        raise typer.BadParameter("the name is empty. Is a shell variable unset?")
     return out
 
 
-DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz or tps")
-_NEGATIVE_HELP = "TPS: negative coordinates are values, not missing landmarks"
-_REGEX_HELP = "TPS: its first group in IMAGE or ID is the label"
+DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz or tps file")
+_NEGATIVE_HELP = "TPS: negative coordinates are not missing landmarks"
+_REGEX_HELP = "TPS: the first group matched in IMAGE or ID is the label"
 KEEP_NEGATIVE = _option("--keep-negative", _NEGATIVE_HELP, bool, False)
 READING = (
     _option("--label", "column with the labels", metavar="COL"),
     _option("--columns", "use only these columns", metavar="A,B,…"),
-    _option("--labels", "TPS: table of labels by ID or IMAGE", metavar="FILE"),
+    _option("--labels", "TPS: table with the label of each ID or IMAGE", metavar="FILE"),
     _option("--label-regex", _REGEX_HELP, metavar="REGEX"),
     KEEP_NEGATIVE,
 )
-SEED = _option("--seed", "seed of random choices", int, 0, min=0, max=2**32 - 1)
+SEED = _option("--seed", "random seed", int, 0, min=0, max=2**32 - 1)
 MODEL = (
     _option("--kernel", "default: gaussian; veronese_whitney for shapes", metavar="NAME"),
     _option("--sigma", "bandwidth: a number, mean or median", metavar="σ"),
-    _option("--standardize", "scale columns to mean 0 and variance 1 first", bool, False),
+    _option("--standardize", "first scale columns to mean 0 and variance 1", bool, False),
     SEED,
 )
 PRINTING = (
@@ -118,21 +118,21 @@ PRINTING = (
 
 def _output(folder: str) -> tuple[inspect.Parameter, ...]:
     """Return the options of a command that writes files into a folder."""
-    out = _option("--out", "folder to write", str, folder, metavar="DIR", callback=_check_name)
+    out = _option("--out", "output folder", str, folder, metavar="DIR", callback=_check_name)
     return out, *PRINTING
 
 
 # ---------------------------------------------------------------------------- errors
 
 
-def _guarded(name: str, options: dict[str, Any]) -> None:
-    """Run a command; an error becomes one line and an exit code."""
+def _run_command(name: str, options: dict[str, Any]) -> None:
+    """Run a command; report an error as one line and an exit code."""
     try:
         from .session import run
 
         run(name, options)
     except KeyboardInterrupt:
-        tell("\northodrome: interrupted\n")
+        write_stderr("\northodrome: interrupted\n")
         raise typer.Exit(INTERRUPTED) from None
     except OutputError:
         raise
@@ -143,15 +143,15 @@ def _guarded(name: str, options: dict[str, Any]) -> None:
         message = _message(error)
         if not expected:
             message = (
-                f"unexpected {type(error).__name__}: {message}. This is a bug in orthodrome; "
-                "ORTHODROME_DEBUG=1 shows where."
+                f"unexpected {type(error).__name__}: {message}. This is a bug in orthodrome. Set "
+                "ORTHODROME_DEBUG=1 to see the traceback."
             )
-        tell(f"orthodrome: {printable(message)}\n")
+        write_stderr(f"orthodrome: {printable(message)}\n")
         raise typer.Exit(FAILED) from None
 
 
 def debugging() -> bool:
-    """Return whether unexpected errors are to be raised."""
+    """Return whether to raise unexpected errors, with a traceback."""
     return bool(os.environ.get("ORTHODROME_DEBUG"))
 
 
@@ -172,20 +172,20 @@ def _top(
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
     if version:
-        say(f"orthodrome {__version__}\n")
+        write_stdout(f"orthodrome {__version__}\n")
         raise typer.Exit(0)
 
 
 def _command(
     example: str, *parameters: inspect.Parameter
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Register a command: its name and its help are those of the decorated function."""
+    """Register a command with the name and the docstring of the decorated function."""
 
     def register(function: Callable[[], None]) -> Callable[[], None]:
         name = function.__name__
 
         def command(**options: Any) -> None:
-            _guarded(name, options)
+            _run_command(name, options)
 
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -202,9 +202,9 @@ def _command(
 def demo() -> None:
     """Compare PCA, kernel PCA and kernel PGA on one HTML page.
 
-    Uses data that ship with scikit-learn (digits, wine) and simulated directions. Shows
-    embeddings, spectra and pre-images, and writes the figures as PNG files next to the page. The
-    last line on stdout is the path of the page. Needs no network and takes less than a minute.
+    Uses data that ship with scikit-learn (digits, wine) and simulated directions. The page shows
+    embeddings, spectra and pre-images; the figures are also written as PNG files. The last line on
+    stdout is the path of the page. Needs no network and takes less than a minute.
     """
 
 
@@ -212,9 +212,9 @@ def demo() -> None:
 def info() -> None:
     """Describe the data, suggest a kernel, and estimate time and memory of a run.
 
-    Prints the size, kind and scales of the columns; a kernel and its bandwidth; how far the data
-    spread on the sphere of the feature space (if not far, flat methods do as well); the solver;
-    memory and time.
+    Prints the size of the data and advice on the scales of the columns; a kernel and its
+    bandwidth; how far the data spread on the sphere in feature space (if little, kernel PCA does as
+    well as kernel PGA); the solver; memory and time.
     """
 
 
@@ -224,17 +224,17 @@ def info() -> None:
     _method(DECOMPOSITIONS),
     _components(2),
     _option("--sphere", "for kpns: small or great", metavar="NAME"),
-    _option("--p", "for kpns and robust: at most 2", float | None, metavar="P"),
+    _option("--p", "for kpns and robust: the power p, at most 2", float | None, metavar="P"),
     *READING,
     *MODEL,
     *_output("embedding"),
 )
 def embed() -> None:
-    """Compute coordinates by kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
+    """Compute coordinates with kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
 
     Writes coordinates.csv, the fitted model (for orthodrome predict) and report.html, a
-    self-contained page: an interactive scatter plot, the spectrum, the neighbours that are
-    preserved, and Python lines that do the same. Labels only colour the points.
+    self-contained page: an interactive scatter plot, the spectrum, the fraction of neighbours
+    preserved, and the same run as Python code. Labels are used only to colour the points.
     """
 
 
@@ -248,10 +248,10 @@ def embed() -> None:
     *_output("clustering"),
 )
 def cluster() -> None:
-    """Cluster rows by a mixture or k-means on the sphere, kernel k-means or spectral clustering.
+    """Cluster rows with a mixture or k-means on the sphere, kernel k-means or spectral clustering.
 
-    Writes clusters.csv, the fitted model and report.html. Labels are not used to cluster; with
-    them, the page compares clusters and labels.
+    Writes clusters.csv, the fitted model and report.html. Labels are not used for clustering; if
+    given, they are compared with the clusters.
     """
 
 
@@ -268,9 +268,9 @@ def cluster() -> None:
 def classify() -> None:
     """Fit a classifier (kernel ridge regression, PerTurbo or nested spheres) and test it.
 
-    The test uses the rows of another file (--test), or cross-validation (--cv). Writes
-    predictions.csv, the model of all training rows (for orthodrome predict) and report.html with
-    the accuracy and the confusion matrix. For a TPS file, give --labels FILE or --label-regex.
+    Tests on another file (--test) or by cross-validation (--cv). Writes predictions.csv, the model
+    fitted to all training rows (for orthodrome predict) and report.html with the accuracy and the
+    confusion matrix. For a TPS file, give --labels FILE or --label-regex.
     """
 
 
@@ -285,8 +285,8 @@ def classify() -> None:
 def compare() -> None:
     """Compare PCA and all decompositions, and recommend one.
 
-    The criterion is the fraction of nearest neighbours that each preserves. Writes report.html.
-    Of more than 500 rows, a random sample of 500 is used.
+    The criterion is the fraction of nearest neighbours preserved. Writes report.html. If there are
+    more than 500 rows, a random sample of 500 is used.
     """
 
 
@@ -299,10 +299,10 @@ def compare() -> None:
     *PRINTING,
 )
 def predict() -> None:
-    """Compute labels, clusters or coordinates of new rows by a saved model.
+    """Compute labels, clusters or coordinates of new rows with a saved model.
 
-    The table goes to stdout as CSV, or to a file. The columns of the model are found by their
-    names; others are ignored.
+    Prints the table as CSV, or writes it to a file. Columns are matched to those of the model by
+    name; other columns are ignored.
     """
 
 
@@ -310,13 +310,13 @@ def predict() -> None:
     "photo.png --out cleaned",
     _argument("data", "IMAGE", "png or jpg, grey or colour"),
     _option("--patch-size", "side of a patch", int, 8, min=2),
-    _option("--noise", "noise, of 255 (default: estimated)", float | None, metavar="SD", min=0.0),
+    _option("--noise", "noise, 0 to 255 (default: estimated)", float | None, metavar="SD", min=0.0),
     SEED,
     *_output("denoised"),
 )
 def denoise() -> None:
-    """Remove noise from an image by kernel PCA of its patches.
+    """Remove noise from an image with kernel PCA of its patches.
 
     Noise level, bandwidth and number of components are estimated from the image. Writes
-    cleaned.png and report.html, which also shows what was removed.
+    cleaned.png and report.html, which also shows the removed noise.
     """

@@ -1,6 +1,6 @@
-"""The demonstration: PCA, kernel PCA and kernel PGA side by side, as one page.
+"""The command demo: compare PCA, kernel PCA and kernel PGA on one page.
 
-It uses the runs and the pages of the commands, on data that ship with scikit-learn.
+It runs the other commands on data that ship with scikit-learn.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ from .embedding import Embedding, embed, spectrum_picture
 from .inputs import Data
 from .inputs.data import column_names, row_names
 from .models import Choice, last_step
-from .pages import again
+from .pages import reproduction_section
 from .results import Report, silent
 
-TITLE = "orthodrome: PCA, kernel PCA and kernel PGA side by side"
+TITLE = "orthodrome: a comparison of PCA, kernel PCA and kernel PGA"
 _METHODS = ("pca", "kpca", "kpga")
 _LEAD = (
     "Principal component analysis (PCA) finds the directions in which data vary most. Kernel PCA "
-    "does the same in the feature space of a kernel; with a Gaussian kernel, data lie on a sphere "
-    "there. Kernel principal geodesic analysis (kernel PGA) follows the great circles of that "
+    "does the same in the feature space of a kernel, where a Gaussian kernel maps the data to a "
+    "sphere. Kernel principal geodesic analysis (kernel PGA) follows the great circles of that "
     "sphere. This page compares them on data that ship with scikit-learn and on simulated "
-    "directions. Every number on it was computed on this machine, in {seconds:.0f} seconds, by the "
-    "run that wrote it."
+    "directions. All numbers were computed on this machine, in {seconds:.0f} seconds."
 )
 
 
@@ -51,8 +50,8 @@ _LEAD = (
 class Settings:
     """The sizes of the demonstration.
 
-    `noise` is a standard deviation, for pixels between 0 and 1. With a `concentration` of 1.5 the
-    simulated directions spread over all of their sphere.
+    `noise` is a standard deviation; pixels are between 0 and 1. With a `concentration` of 1.5, the
+    simulated directions cover the whole sphere.
     """
 
     seed: int = 0
@@ -74,24 +73,23 @@ def run_demo(
     settings: Settings = _DEFAULTS,
     report: Report = silent,
 ) -> Path:
-    """Compute the demonstration and write ``index.html`` and its figures into a folder.
+    """Run the demonstration and write ``index.html`` and its figures to a folder.
 
     Parameters
     ----------
     folder : str or path
-        Where to write; it is made if it is missing. Nothing is written before everything is
-        computed.
+        Output folder, created if it does not exist. Files are written at the end of the run.
     command : sequence of str
-        The command line, for the page.
+        The command line, to show on the page.
     settings : Settings, optional
         Sizes, noise and seed.
     report : callable, optional
-        Called with the fraction of the work that is done, and the name of the current task.
+        Called with the fraction done and the name of the current task.
 
     Returns
     -------
     Path
-        The page.
+        Path of the page.
     """
     require_matplotlib()
     require_plotly()
@@ -99,14 +97,14 @@ def run_demo(
     choice = Choice("kpca", seed=settings.seed)
     tasks: dict[str, Callable[[], Section]] = {
         "digits: pre-images of noisy digits": lambda: _preimages(settings),
-        "digits: PCA, kernel PCA and kernel PGA": lambda: _compared(
+        "digits: PCA, kernel PCA and kernel PGA": lambda: _comparison(
             "Digits: ten classes in two dimensions", _digits(), choice
         ),
-        "wine: PCA, kernel PCA and kernel PGA": lambda: _compared(
+        "wine: PCA, kernel PCA and kernel PGA": lambda: _comparison(
             "Wine: three cultivars in two dimensions", _wine(), replace(choice, standardize=True)
         ),
         "directions: kernel PCA and kernel PGA": lambda: _directions(settings),
-        "page": lambda: _again(command, settings),
+        "page": lambda: _reproduction(command, settings),
     }
     sections = []
     with writable_folder(Path(folder)) as target, house_style():
@@ -142,7 +140,7 @@ def _wine() -> Data:
 
 
 def _preimages(settings: Settings) -> Section:
-    """Clean noisy digits by projecting them on the components of clean ones."""
+    """Denoise digits by projecting them onto the components of clean digits."""
     digits = _digits()
     train, test, _, labels = train_test_split(
         digits.X,
@@ -153,32 +151,32 @@ def _preimages(settings: Settings) -> Section:
     )
     noise = np.random.default_rng(settings.seed).standard_normal(test.shape)
     noisy = test + settings.noise * noise
-    found = {"noisy": noisy}
+    results = {"noisy": noisy}
     for title, kernel in (("PCA", "linear"), ("kernel PCA, pre-image", "gaussian")):
         model = KernelPCA(settings.n_components, kernel, random_state=settings.seed).fit(train)
-        found[title] = model.inverse_transform(model.transform(noisy))
+        results[title] = model.inverse_transform(model.transform(noisy))
     chosen = [int(np.flatnonzero(labels == digit)[0]) for digit in np.unique(labels)]
-    grid = {name: each[chosen] for name, each in (found | {"original": test}).items()}
+    grid = {name: each[chosen] for name, each in (results | {"original": test}).items()}
     picture = Picture.of(
         images(grid, shape=(8, 8), limits=(0.0, 1.0)),
         "digits-preimages",
-        alt="Four rows of ten digits, 0 to 9: noisy, cleaned by PCA, cleaned by kernel PCA, and "
-        "the originals.",
-        caption="The first test digit of each class. Values beyond black and white are clipped in "
-        "the picture, not in the errors.",
+        alt="Four rows of the digits 0 to 9: noisy, denoised with PCA, denoised with kernel PCA, "
+        "and original.",
+        caption="The first test digit of each class. Values outside [0, 1] are clipped in the "
+        "picture but not in the errors.",
     )
     text = (
-        f"Noise of standard deviation {settings.noise:g} is added to test digits. Each is "
-        f"projected on {settings.n_components} components of {settings.training} clean training "
-        "digits, and the projection is turned back into an image: for PCA by a linear map, for "
-        "kernel PCA by its pre-image, the image whose feature vector is nearest."
+        f"Noise of standard deviation {settings.noise:g} is added to the test digits. Each is "
+        f"projected onto {settings.n_components} components of {settings.training} clean training "
+        "digits, and the projection is mapped back to an image. PCA uses a linear map; kernel PCA "
+        "uses the pre-image, that is, the image whose feature vector is nearest to the projection."
     )
     note = (
-        "Kernel PCA is a decomposition whose directions can be looked at, not a specialised "
-        "filter. The command orthodrome denoise cleans whole images."
+        "Kernel PCA is a decomposition, not a specialised filter. To denoise whole images, use the "
+        "command orthodrome denoise."
     )
-    found |= _filtered(train, noisy, settings.noise)
-    errors = {name: float(np.mean((each - test) ** 2)) for name, each in found.items()}
+    results |= _filtered(train, noisy, settings.noise)
+    errors = {name: float(np.mean((each - test) ** 2)) for name, each in results.items()}
     rows = [[name, f"{error:.4f}"] for name, error in sorted(errors.items(), key=lambda e: e[1])]
     caption = f"Mean squared error per pixel for {len(test)} test digits, smallest first."
     blocks: list[Block] = [
@@ -191,22 +189,24 @@ def _preimages(settings: Settings) -> Section:
 
 
 def _filtered(train: NDArray[Any], noisy: NDArray[Any], noise: float) -> dict[str, NDArray[Any]]:
-    """Clean images by two simple filters, for comparison."""
+    """Denoise images with two simple filters, for comparison."""
     nearest = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(noisy, return_distance=False)
     mean, covariance = train.mean(axis=0), np.cov(train.T)
     total = covariance + noise**2 * np.eye(train.shape[1])
     linear = mean + (noisy - mean) @ np.linalg.solve(total, covariance)
     return {
         "mean of the 5 nearest training digits": train[nearest].mean(axis=1),
-        "optimal linear filter, which knows the noise": linear,
+        "optimal linear filter, given the noise level": linear,
     }
 
 
 # ---------------------------------------------------------------------------- comparisons
 
 
-def _compared(title: str, data: Data, choice: Choice, methods: Sequence[str] = _METHODS) -> Section:
-    """Compare methods, with the page of the command compare as one section."""
+def _comparison(
+    title: str, data: Data, choice: Choice, methods: Sequence[str] = _METHODS
+) -> Section:
+    """Compare methods; return the page of the command compare as one section."""
     blocks: list[Block] = []
     for section in compare(data, choice, methods=methods).sections():
         for block in section.blocks:
@@ -217,71 +217,72 @@ def _compared(title: str, data: Data, choice: Choice, methods: Sequence[str] = _
 
 
 def _directions(settings: Settings) -> Section:
-    """Compare methods on directions of a two-dimensional sphere in many dimensions."""
+    """Compare methods on points of a two-dimensional sphere in many dimensions."""
     n, d, concentration = settings.directions, settings.dimensions, settings.concentration
     X = make_von_mises_fisher(n, d, 2, concentration, random_state=settings.seed)
     data = _data("directions", X, column_names(d))
     choice = Choice("kpca", "linear", seed=settings.seed)
     all_components = {"n_components": None}
-    every = {
+    embeddings = {
         method: embed(data, replace(choice, method=method, parameters=all_components))
         for method in _METHODS[1:]
     }
-    tangent = every["kpga"].coordinates[:, :2]
+    tangent = embeddings["kpga"].coordinates[:, :2]
     angles = np.degrees(np.linalg.norm(tangent, axis=1))
     curve = neighborhood_preservation(X, tangent, kernel="linear", metric="geodesic")
     globe = Picture.of(
         sphere(exp_at_pole(tangent), angles, legend_title="degrees from the mean"),
         "directions-sphere",
-        alt=f"A globe with {len(X)} points, coloured by their distance from the mean, which a star "
-        "marks; two great circles cross there; points on the far side are faint.",
-        caption="The sphere that kernel PGA found, with the mean and the two principal geodesics. "
+        alt=f"A globe with {len(X)} points, coloured by their distance from the mean. A star marks "
+        "the mean, where two great circles cross. Points on the far side are faint.",
+        caption="The sphere found by kernel PGA, with the mean and the two principal geodesics. "
         "Circles around the mean are 30° apart.",
     )
-    counts = [each.coordinates.shape[1] for each in every.values()]
+    counts = [each.coordinates.shape[1] for each in embeddings.values()]
     return Section(
         "Directions: kernel PCA and kernel PGA",
         [
             Text(
-                "A kernel with k(x, x) = 1 puts all data on a sphere. Kernel PCA measures straight "
-                "through that sphere; kernel PGA measures along it, from the mean on the sphere "
-                "(the Karcher mean). Where that matters most: "
-                f"{n} directions, unit vectors in R^{d}, from a von Mises-Fisher distribution of "
+                "A kernel with k(x, x) = 1 maps all data to a sphere. Kernel PCA uses straight "
+                "distances through that sphere; kernel PGA uses distances along it, from the mean "
+                "on the sphere (the Karcher mean). The difference is large for these data: "
+                f"{n} unit vectors in R^{d} from a von Mises-Fisher distribution with "
                 f"concentration {concentration:g} on a two-dimensional sphere. With the linear "
-                "kernel the right answer is known: two dimensions."
+                "kernel the right number of components is known to be two."
             ),
             Text(
                 f"Kernel PCA finds {counts[0]} components with a variance above zero, kernel PGA "
-                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. With "
-                "distances along the sphere, two coordinates of kernel PGA preserve neighbours "
-                f"with an area of {neighborhood_area(curve):.3f}."
+                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. For "
+                "distances along the sphere, the two coordinates of kernel PGA preserve neighbours "
+                f"with an area of {neighborhood_area(curve):.3f} (1 is perfect)."
             ),
-            Row([_spectrum(method, each) for method, each in every.items()]),
+            Row([_spectrum(method, each) for method, each in embeddings.items()]),
             globe,
-            *_compared("", data, choice, _METHODS[1:]).blocks,
+            *_comparison("", data, choice, _METHODS[1:]).blocks,
         ],
     )
 
 
 def _spectrum(method: str, found: Embedding) -> Picture:
     model = last_step(found.model)
-    listed = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
-    caption = f"{TITLES[method]}: {listed} of the variance."
+    ratios = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
+    caption = f"{TITLES[method]}: {ratios} of the variance."
     name = f"directions-spectrum-{method}"
     return replace(spectrum_picture(model), name=name, caption=caption)
 
 
-# ---------------------------------------------------------------------------- how it was done
+# ---------------------------------------------------------------------------- reproduction
 
 
-def _again(command: Sequence[str], settings: Settings) -> Section:
+def _reproduction(command: Sequence[str], settings: Settings) -> Section:
     values = vars(settings)
     programs = {
-        "Cleaning digits by pre-images in Python:": _PREIMAGE_LINES.format(**values),
-        "Kernel PGA of directions in Python:": _GEODESIC_LINES.format(**values),
+        "Python code to denoise digits with pre-images:": _PREIMAGE_LINES.format(**values),
+        "Python code for kernel PGA of the directions:": _GEODESIC_LINES.format(**values),
     }
     rows = [[name, str(value)] for name, value in values.items()]
-    return again(command, programs, [Table("Settings", ["setting", "value"], rows)])
+    settings_table = Table("Settings", ["setting", "value"], rows)
+    return reproduction_section(command, programs, [settings_table])
 
 
 _PREIMAGE_LINES = """

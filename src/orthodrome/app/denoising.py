@@ -1,4 +1,4 @@
-"""The command denoise: an image without its noise."""
+"""The command denoise: remove noise from an image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..denoising import PatchDenoiser
 from ..plots import images
 from ..plots.report import Block, Note, Picture, Section, Table, Text
 from .inputs import InputError
-from .inputs.images import encoded_image
+from .inputs.images import encode_image
 from .results import Report, Work, silent
 
 
@@ -26,10 +26,10 @@ class Denoising:
         Pixels between 0 and 1.
     noise : tuple of float
         Standard deviation of the noise in each channel.
-    given : bool
-        Whether the noise was given, not estimated.
+    noise_given : bool
+        Whether the noise level was given as an option instead of estimated.
     n_components : tuple of int
-        Components that were kept in each channel.
+        Number of components kept in each channel.
     """
 
     path: str
@@ -37,29 +37,29 @@ class Denoising:
     cleaned: NDArray[np.float64]
     model: PatchDenoiser
     noise: tuple[float, ...]
-    given: bool
+    noise_given: bool
     n_components: tuple[int, ...]
     notes: tuple[str, ...]
     seconds: dict[str, float]
 
     def files(self) -> dict[str, bytes]:
-        """Return the files to write besides the page."""
-        return {"cleaned.png": encoded_image(self.cleaned)}
+        """Return the files to write, except the page."""
+        return {"cleaned.png": encode_image(self.cleaned)}
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return facts for JSON, and lines for people."""
+        """Return the summary as a dict for JSON and as lines of text."""
         levels = [255 * value for value in self.noise]
-        words = ", ".join(f"{level:.1f}" for level in levels)
-        kind = "Noise as given" if self.given else "Estimated noise"
+        text = ", ".join(f"{level:.1f}" for level in levels)
+        kind = "Given noise" if self.noise_given else "Estimated noise"
         facts = {"noise": levels, "n_components": list(self.n_components)}
-        return facts, [f"{kind}: {words} of 255."]
+        return facts, [f"{kind}: {text} (pixels are 0 to 255)."]
 
     def sections(self) -> list[Section]:
         """Return the sections of the page."""
-        found = zip(channel_names(self.image), self.noise, self.n_components, strict=True)
-        rows = [[name, f"{255 * noise:.1f}", n] for name, noise, n in found]
-        kind = "given" if self.given else "estimated"
-        header = ["channel", f"{kind} noise (of 255)", "components"]
+        channels = zip(channel_names(self.image), self.noise, self.n_components, strict=True)
+        rows = [[name, f"{255 * noise:.1f}", n] for name, noise, n in channels]
+        kind = "given" if self.noise_given else "estimated"
+        header = ["channel", f"{kind} noise (pixels 0 to 255)", "components"]
         height, width = self.image.shape[:2]
         blocks: list[Block] = [
             Text(f"{self.path}, {width} x {height} pixels."),
@@ -70,8 +70,7 @@ class Denoising:
             self._picture(
                 "removed",
                 0.5 + (self.image - self.cleaned) / 2,
-                "What was removed, on a middle grey. Visible edges mean that more than noise was "
-                "removed.",
+                "What was removed, shown on grey. Visible edges mean that detail was removed too.",
             ),
         ]
         return [Section("Image", blocks)]
@@ -81,7 +80,7 @@ class Denoising:
         return Picture.of(figure, name, alt=caption, caption=caption)
 
     def python(self, testing: str) -> list[str]:
-        """Return the lines of Python that use the model."""
+        """Return Python code that denoises the image."""
         lines = ["cleaned = model.denoise(data)"]
         if self.image.ndim == 3:
             lines = [
@@ -105,12 +104,12 @@ def denoise(
     noise: float | str = "auto",
     seed: int = 0,
 ) -> Denoising:
-    """Clean an image, each channel separately, by kernel PCA of its patches.
+    """Denoise each channel of an image with kernel PCA of its patches.
 
     Parameters
     ----------
     path : str
-        The file of the image, for the page.
+        Name of the image file, to show on the page.
     image : ndarray of shape (height, width) or (height, width, 3)
         Pixels between 0 and 1.
     report : callable, optional
@@ -118,7 +117,7 @@ def denoise(
     patch_size : int, default=8
         Side of a patch.
     noise : float or "auto", default="auto"
-        Standard deviation of the noise, between 0 and 1; estimated by default.
+        Standard deviation of the noise, for pixels between 0 and 1; "auto" estimates it.
     seed : int, default=0
         Seed for the sample of patches.
 
@@ -129,15 +128,15 @@ def denoise(
     """
     if min(image.shape[:2]) < patch_size:
         raise InputError(
-            f"{path} has {image.shape[1]} x {image.shape[0]} pixels, less than a patch of "
-            f"{patch_size} (--patch-size)."
+            f"{path} has {image.shape[1]} x {image.shape[0]} pixels and is smaller than a patch of "
+            f"{patch_size} x {patch_size}. Use a smaller --patch-size."
         )
     channels = [image] if image.ndim == 2 else list(np.moveaxis(image, -1, 0))
     names = channel_names(image)
     work = Work(report, **dict.fromkeys(names, 1.0))
     cleaned, models = [], []
     for name, channel in zip(names, channels, strict=True):
-        with work.part(name):
+        with work.step(name):
             models.append(PatchDenoiser(patch_size, noise=noise, random_state=seed))
             found = models[-1].denoise(np.ascontiguousarray(channel))
             cleaned.append(np.clip(found, 0.0, 1.0))

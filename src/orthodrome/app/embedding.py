@@ -1,4 +1,4 @@
-"""The command embed: coordinates of the rows."""
+"""The command embed: compute coordinates of the rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..plots import neighborhood, spectrum
 from ..plots.report import Picture, Row, Section
 from .inputs import Data
 from .models import Choice, last_step, make_model
-from .pages import count, opening, scatter, shape_modes_section
-from .results import Report, Result, Work, drawn, silent
+from .pages import count, opening_blocks, scatter, shape_modes_section
+from .results import Report, Result, Work, sample_rows, silent
 
-MOST_NEIGHBORS = 1500  # rows whose neighbours are compared: all pairs of them
+MAX_NEIGHBOR_ROWS = 1500  # all pairs of these rows are compared
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,10 @@ class Quality:
     curve : ndarray of shape (n - 1,)
         The fraction for neighbourhoods of 1, 2, … points.
     area : float
-        The area under it, above chance, on a logarithmic scale: 1 if all are kept, 0 by chance.
+        Area under the curve, on a logarithmic axis: 1 if all neighbours are preserved, 0 for a
+        random embedding.
     n_points : int
-        How many rows were compared.
+        Number of rows compared.
     """
 
     curve: NDArray[np.float64]
@@ -55,23 +56,26 @@ class Embedding(Result):
         return dict(zip(names, self.coordinates.T.tolist(), strict=True))
 
     def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return facts for JSON, and lines for people."""
+        """Return the summary as a dict for JSON and as lines of text."""
         n, q = self.coordinates.shape
         facts: dict[str, Any] = {"n_rows": n, "n_components": q}
-        lines = [f"{count(n, 'row')}, {count(q, 'coordinate')} by {self.choice.method}."]
+        method = self.choice.method
+        lines = [f"{count(n, 'row')}, {count(q, 'coordinate')} (method: {method})."]
         if self.quality is not None:
             facts["neighborhood_area"] = self.quality.area
-            lines.append(f"Neighbours preserved: area {self.quality.area:.3f} (1 all, 0 chance).")
+            lines.append(
+                f"Neighbours preserved: area {self.quality.area:.3f} (1: all, 0: as by chance)."
+            )
         return facts, lines
 
     def sections(self) -> list[Section]:
         """Return the sections of the page."""
         model = last_step(self.model)
         ratios = model.explained_variance_ratio_[: self.coordinates.shape[1]]
-        caption = "Every point is a row of the file."
+        caption = "Each point is a row of the file."
         points = scatter(self.data, self.coordinates, caption, ratios=ratios)
-        described = f"{type(model).__name__}, {count(self.coordinates.shape[1], 'component')}."
-        sections = [Section("Embedding", [*opening(self, described), points])]
+        description = f"{type(model).__name__}, {count(self.coordinates.shape[1], 'component')}."
+        sections = [Section("Embedding", [*opening_blocks(self, description), points])]
         pictures = [spectrum_picture(model)] if len(model.explained_variance_ratio_) > 1 else []
         if self.quality is not None:
             pictures.append(self._neighbors(self.quality))
@@ -80,31 +84,31 @@ class Embedding(Result):
         return sections + (shape_modes_section(model) if self.data.kind == "shapes" else [])
 
     def _neighbors(self, quality: Quality) -> Picture:
-        sample = f" For a sample of {quality.n_points} rows."
+        sample = f" Computed for a sample of {quality.n_points} rows."
         return Picture.of(
             neighborhood({type(last_step(self.model)).__name__: quality.curve}, xscale="log"),
             "neighbourhoods",
-            alt="A curve over the size of the neighbourhood; the area under it is "
+            alt="Fraction of neighbours preserved against the size of the neighbourhood; area "
             f"{quality.area:.3f}.",
-            caption="Fraction of nearest neighbours preserved; area above chance "
-            f"{quality.area:.3f}, where 1 is all."
+            caption="Fraction of nearest neighbours preserved. The area between the curve and "
+            f"chance is {quality.area:.3f} (1: all preserved, 0: as by chance)."
             + (sample if quality.n_points < len(self.data) else ""),
         )
 
 
 def spectrum_picture(model: Any) -> Picture:
-    """Draw how much of the variance each component explains."""
-    share = float(np.sum(model.explained_variance_ratio_))
+    """Plot the fraction of the variance that each component explains."""
+    total = float(np.sum(model.explained_variance_ratio_))
     return Picture.of(
         spectrum(model),
         "spectrum",
-        alt=f"Bars: the fraction of variance of each component; together they explain {share:.0%}.",
-        caption="The fraction of the variance that each component explains, and their sum.",
+        alt=f"Bars: fraction of the variance explained by each component; in total {total:.0%}.",
+        caption="Fraction of the variance explained by each component, and the cumulative sum.",
     )
 
 
 def embed(data: Data, choice: Choice, report: Report = silent) -> Embedding:
-    """Fit a decomposition to data, and compare neighbours before and after it.
+    """Fit a decomposition, and measure how well it preserves neighbours.
 
     Parameters
     ----------
@@ -122,24 +126,25 @@ def embed(data: Data, choice: Choice, report: Report = silent) -> Embedding:
     """
     work = Work(report, decomposition=8, neighbourhoods=2)
     model = make_model(choice, data)
-    with work.part("decomposition", model):
+    with work.step("decomposition", model):
         coordinates = np.asarray(model.fit_transform(data.X))
-    with work.part("neighbourhoods"):
-        quality = quality_of(model, data, coordinates, seed=choice.seed)
+    with work.step("neighbourhoods"):
+        quality = neighbor_quality(model, data, coordinates, seed=choice.seed)
     if all_equal(data):
-        work.notes.insert(0, f"{data.path}: all rows are equal, so nothing can be embedded.")
+        note = f"{data.path}: all rows are equal, so the coordinates carry no information."
+        work.notes.insert(0, note)
     return Embedding(data, choice, model, tuple(work.notes), work.seconds, coordinates, quality)
 
 
-def quality_of(
+def neighbor_quality(
     model: Any, data: Data, coordinates: NDArray[np.float64], *, seed: int = 0
 ) -> Quality | None:
-    """Compare neighbours; return None for fewer than four points, or equal ones.
+    """Measure how well neighbours are preserved; None for fewer than four rows, or equal rows.
 
-    Neighbours in tables are those by Euclidean distance (of columns as the model gets them), those
-    of shapes by the distance of the kernel.
+    For tables the distance is Euclidean, after any standardisation; for shapes it is the distance
+    of the kernel.
     """
-    rows = drawn(len(data.X), MOST_NEIGHBORS, seed)
+    rows = sample_rows(len(data.X), MAX_NEIGHBOR_ROWS, seed)
     if len(rows) < 4 or all_equal(data):
         return None
     X: NDArray[Any] = data.X[rows]

@@ -1,4 +1,4 @@
-"""The command info: a description of data, a suggestion, and what a run will take."""
+"""The command info: describe data, suggest a kernel, and estimate time and memory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel
 from ..sphere.karcher import find_mean
-from .forecast import Estimate, estimate, estimate_line, plan_of
+from .forecast import Estimate, estimate, estimate_line, kpga_plan
 from .inputs import Data
-from .inputs.data import column_names, listed
+from .inputs.data import column_names, format_names
 from .memory import available_memory
 from .pages import count
-from .results import drawn
+from .results import sample_rows
 
-_REACH_ROWS = 1000
-# Largest angle, in degrees, at which tangent vectors are at most 2 % longer than chords.
-_FLAT = 20.0
-_ALONE = 75.0  # mean angle at which most points have hardly any neighbours
+_MAX_SPREAD_ROWS = 1000
+# Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
+_FLAT_ANGLE = 20.0
+_ISOLATED_ANGLE = 75.0  # mean angle above which most points have hardly any neighbours
 _DEFAULT_CLUSTERS = 3
-_SCALES = 1e3  # columns whose spreads differ by more should be standardised
-_MARGIN = 1e3  # squares are summed, and differences are larger than values
+_MAX_SCALE_RATIO = 1e3  # above this, columns should be standardised
+_SQUARE_MARGIN = 1e3  # safety factor for sums of squared differences
 _STORAGE = {
     "memory": "kept in memory",
     "disk": "kept on disk",
@@ -38,32 +38,33 @@ _STORAGE = {
 
 
 def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[str, Any]:
-    """Describe data, suggest a kernel, and estimate what a run will take.
+    """Describe data, suggest a kernel, and estimate the time and memory of a run.
 
     Parameters
     ----------
     data : Data
         The data.
     n_components : int, default=10
-        The number of components of an embedding.
+        Number of components of the embedding to estimate.
     probe : bool, default=True
-        Whether to estimate time and memory, by running methods on a small sample.
+        Whether to estimate time and memory by running methods on a small sample.
 
     Returns
     -------
     dict
-        Facts for JSON: dicts, lists, texts and finite numbers.
+        The description, ready for JSON: dicts, lists, strings and finite numbers.
 
         - path, kind, n, d, shape, dtype, columns, id_name, label_name: the data;
-        - class_sizes: rows of each class, if there are labels;
-        - constant_columns, n_duplicates: columns of one value, rows that repeat another row;
-        - scale_ratio: the largest standard deviation of a column over the smallest;
-        - kernel, kernel_reason, sigma: the suggested kernel, why, and its bandwidth;
-        - reach: angles of the points from their Karcher mean, in degrees, and their meaning;
-        - solver, storage, plan_reason: what "auto" chooses, where the Gram matrix is kept, why;
-        - estimates: for each command, see :class:`orthodrome.app.forecast.Estimate`;
-        - available_bytes: the available memory, if known;
-        - notes, advice: remarks, and what to do.
+        - class_sizes: number of rows in each class, if there are labels;
+        - constant_columns: columns with a single value;
+        - n_duplicates: number of rows that repeat another row;
+        - scale_ratio: ratio of the largest to the smallest standard deviation of a column;
+        - kernel, kernel_reason, sigma: the suggested kernel, the reason, and its bandwidth;
+        - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
+        - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
+        - estimates: one for each command, see :class:`orthodrome.app.forecast.Estimate`;
+        - available_bytes: available memory, if known;
+        - notes, advice: remarks on the data, and what to do.
 
     Examples
     --------
@@ -77,17 +78,17 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
     ('gaussian', 'dense', ())
     """
     n = len(data)
-    flat = data.X.reshape(n, -1)
-    scales = _Scales(flat, data.columns)
+    matrix = data.X.reshape(n, -1)
+    scales = _Scales(matrix, data.columns)
     notes, advice = list(data.notes), scales.advice(standardize=data.kind == "table")
-    n_duplicates = n - len(_distinct(flat))
+    n_duplicates = n - len(_distinct(matrix))
     if n_duplicates:
-        notes.append(f"{n_duplicates} of {n} rows repeat another row.")
+        notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
     unusable = scales.unusable()
-    name, reason = (None, unusable) if unusable else _suggested_kernel(data, flat)
-    kernel = _fitted(name, data, notes)
+    name, reason = (None, unusable) if unusable else _suggest_kernel(data, matrix)
+    kernel = _fit_kernel(name, data, notes)
     sigma = getattr(kernel, "sigma_", None)
-    plan = None if kernel is None else plan_of(data, name, min(n_components, n))
+    plan = None if kernel is None else kpga_plan(data, name, min(n_components, n))
     estimates = _estimates(data, name, plan, notes) if probe and plan is not None else []
     available = available_memory()
     sizes = _class_sizes(data, advice)
@@ -96,7 +97,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         "path": data.path,
         "kind": data.kind,
         "n": n,
-        "d": flat.shape[1],
+        "d": matrix.shape[1],
         "shape": data.X.shape,
         "dtype": str(data.X.dtype),
         "columns": data.columns,
@@ -120,107 +121,107 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
     }
 
 
-def described_lines(info: dict[str, Any]) -> list[str]:
-    """Return one line "name: text" for each fact."""
-    what = f"{count(info['n'], 'row')} of {count(info['d'], 'feature')}"
+def description_lines(info: dict[str, Any]) -> list[str]:
+    """Return the description as lines of the form "name: text"."""
+    size = f"{count(info['n'], 'row')} of {count(info['d'], 'feature')}"
     if info["kind"] == "shapes":
         _, k, dimension = info["shape"]
-        what = f"{count(info['n'], 'shape')} of {count(k, 'landmark')} in {dimension} dimensions"
-    found = [f"data: {what}, {info['dtype']}", f"features: {listed(info['columns'])}"]
+        size = f"{count(info['n'], 'shape')} of {count(k, 'landmark')} in {dimension} dimensions"
+    lines = [f"data: {size}, {info['dtype']}", f"features: {format_names(info['columns'])}"]
     if info["id_name"] is not None:
-        found.append(f"row names: {info['id_name']}")
+        lines.append(f"row names: {info['id_name']}")
     if info["class_sizes"] is not None:
         sizes = ", ".join(f"{name} {size}" for name, size in info["class_sizes"].items())
-        found.append(f"classes ({info['label_name']}): {len(info['class_sizes'])}: {sizes}")
+        lines.append(f"classes ({info['label_name']}): {len(info['class_sizes'])}: {sizes}")
     width = "" if info["sigma"] is None else f", sigma {info['sigma']:.6g} (rule: mean)"
-    found.append(f"suggested kernel: {info['kernel'] or 'none'}{width}: {info['kernel_reason']}")
+    lines.append(f"suggested kernel: {info['kernel'] or 'none'}{width}: {info['kernel_reason']}")
     if info["reach"] is not None:
-        found.append(
-            "reach: {mean_angle:.0f}° from the mean on average, {largest_angle:.0f}° at most: "
-            "{meaning}".format(**info["reach"])
+        lines.append(
+            "spread on the sphere: {mean_angle:.0f}° from the mean on average, "
+            "{largest_angle:.0f}° at most: {meaning}".format(**info["reach"])
         )
     if info["solver"] is not None:
-        found.append(f"solver: {info['solver']}: {info['plan_reason']}")
-        found.append(f"Gram matrix or coordinates: {_STORAGE[info['storage']]}")
-    found += [f"estimate: {estimate_line(each)}" for each in info["estimates"]]
+        lines.append(f"solver: {info['solver']}: {info['plan_reason']}")
+        lines.append(f"Gram matrix or coordinates: {_STORAGE[info['storage']]}")
+    lines += [f"estimate: {estimate_line(each)}" for each in info["estimates"]]
     if info["available_bytes"] is not None:
-        found.append(f"available memory: {format_bytes(info['available_bytes'])}")
-    found += [f"note: {note}" for note in info["notes"]]
-    return found + [f"advice: {advice}" for advice in info["advice"]]
+        lines.append(f"available memory: {format_bytes(info['available_bytes'])}")
+    lines += [f"note: {note}" for note in info["notes"]]
+    return lines + [f"advice: {advice}" for advice in info["advice"]]
 
 
 # ---------------------------------------------------------------------------- columns and rows
 
 
 class _Scales:
-    """How far the numbers of each column spread, and whether they can be squared.
+    """The spread of each column, and whether its values can be squared without overflow.
 
-    Distances are sums of squares, and so are standard deviations.
+    Distances and standard deviations are computed from squares.
     """
 
-    def __init__(self, flat: NDArray[Any], columns: Sequence[str]) -> None:
-        self.n, self.columns = len(flat), columns
-        # without squares of very large or small numbers
-        self.sizes = np.abs(flat).max(axis=0).astype(np.float64)
-        found = (flat / np.where(self.sizes > 0, self.sizes, 1.0)).std(axis=0) * self.sizes
-        varies = (flat != flat[0]).any(axis=0)
+    def __init__(self, matrix: NDArray[Any], columns: Sequence[str]) -> None:
+        self.n, self.columns = len(matrix), columns
+        # scaled first, so that no square overflows or underflows
+        self.sizes = np.abs(matrix).max(axis=0).astype(np.float64)
+        spreads = (matrix / np.where(self.sizes > 0, self.sizes, 1.0)).std(axis=0) * self.sizes
+        varies = (matrix != matrix[0]).any(axis=0)
         smallest = np.finfo(np.float64).smallest_subnormal
-        self.spreads = np.where(varies, np.maximum(found, smallest), 0.0)
+        self.spreads = np.where(varies, np.maximum(spreads, smallest), 0.0)
         self.constant = self._names(self.spreads == 0)
         self.ratio = 1.0
         if varies.any():
             with np.errstate(over="ignore"):
                 ratio = float(self.spreads.max() / self.spreads[varies].min())
             self.ratio = min(ratio, float(np.finfo(np.float64).max))  # JSON has no infinity
-        limits = np.finfo(flat.dtype)
-        self.huge = self.sizes > np.sqrt(float(limits.max)) / _MARGIN
-        self.tiny = varies & (self.spreads < np.sqrt(float(limits.tiny)) * _MARGIN)
+        limits = np.finfo(matrix.dtype)
+        self.huge = self.sizes > np.sqrt(float(limits.max)) / _SQUARE_MARGIN
+        self.tiny = varies & (self.spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
 
     def _names(self, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-        return tuple(name for name, one in zip(self.columns, chosen, strict=True) if one)
+        return tuple(name for name, keep in zip(self.columns, chosen, strict=True) if keep)
 
     def unusable(self) -> str:
-        """Return why no method can use these numbers, or an empty text."""
+        """Return why no method can use these data, or an empty string."""
         if not self.spreads.any():
             return "all rows are equal" if self.n > 1 else "there is only one row"
         if self.huge.any():
-            return "some values are so large that their squares overflow"
+            return "some values are too large: their squares overflow"
         if (self.tiny | (self.spreads == 0)).all():
-            return "the values differ so little that squares of differences vanish"
+            return "the differences are too small: their squares underflow to zero"
         return ""
 
     def advice(self, *, standardize: bool) -> list[str]:
-        """Return which columns to leave out, to standardise, or to give in other units."""
+        """Return which columns to remove, to standardise, or to convert to other units."""
         if not self.spreads.any():
-            found = "All rows are equal" if self.n > 1 else "There is only one row"
-            return [f"{found}: nothing can be embedded, clustered or classified."]
+            reason = "All rows are equal" if self.n > 1 else "There is only one row"
+            return [f"{reason}: nothing can be embedded, clustered or classified."]
         advice = []
         if standardize and self.constant:
-            advice.append(f"Constant columns carry no information: {listed(self.constant)}.")
-        if standardize and self.ratio > _SCALES and not (self.huge | self.tiny).any():
+            advice.append(f"Constant columns carry no information: {format_names(self.constant)}.")
+        if standardize and self.ratio > _MAX_SCALE_RATIO and not (self.huge | self.tiny).any():
             smallest = self.columns[int(np.argmin(np.where(self.spreads, self.spreads, np.inf)))]
             advice.append(
-                f"Spreads of columns differ {self.ratio:.2g}-fold, from {smallest} to "
-                f"{self.columns[int(np.argmax(self.spreads))]}, so distances depend on the latter "
-                "alone: use --standardize."
+                f"Standard deviations of the columns differ by a factor of {self.ratio:.2g}, from "
+                f"{smallest} to {self.columns[int(np.argmax(self.spreads))]}, so distances depend "
+                "almost only on the latter. Use --standardize."
             )
-        units = "use other units (--standardize would fail too):"
+        units = "Use other units (--standardize would fail too):"
         if self.huge.any():
             advice.append(
-                f"Squares of values as large as {self.sizes.max():.2g} overflow; {units} "
-                f"{listed(self._names(self.huge))}."
+                f"Squares of values as large as {self.sizes.max():.2g} overflow. {units} "
+                f"{format_names(self._names(self.huge))}."
             )
         if self.tiny.any():
             advice.append(
-                f"Squares of spreads as small as {self.spreads[self.tiny].min():.2g} vanish; "
-                f"{units} {listed(self._names(self.tiny))}."
+                f"Squares of differences as small as {self.spreads[self.tiny].min():.2g} are zero. "
+                f"{units} {format_names(self._names(self.tiny))}."
             )
         return advice
 
 
-def _distinct(flat: NDArray[Any]) -> NDArray[Any]:
-    """Return the different rows, as bytes."""
-    rows = np.ascontiguousarray(flat + 0.0)  # one zero for -0.0 and 0.0
+def _distinct(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct rows, as bytes."""
+    rows = np.ascontiguousarray(matrix + 0.0)  # turns -0.0 into 0.0
     return np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))))
 
 
@@ -229,41 +230,42 @@ def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
         return None
     names, counts = np.unique(data.labels, return_counts=True)
     sizes = {str(name): int(size) for name, size in zip(names, counts, strict=True)}
-    alone = [name for name, size in sizes.items() if size == 1]
+    singletons = [name for name, size in sizes.items() if size == 1]
     if len(sizes) == 1:
-        advice.append("There is only one class; a classifier needs two.")
+        advice.append("There is only one class; a classifier needs at least two.")
     elif len(sizes) > len(data) / 2:
         advice.append(
-            f"{data.label_name} has {len(sizes)} different values in {len(data)} rows: is it a "
-            "name of each row, or a measured quantity?"
+            f"{data.label_name} has {len(sizes)} different values in {len(data)} rows. Check that "
+            "it holds classes, not row names or measurements."
         )
-    elif alone:
-        advice.append(f"Classes of a single row cannot be cross-validated: {listed(alone)}.")
+    elif singletons:
+        names = format_names(singletons)
+        advice.append(f"Classes with a single row cannot be cross-validated: {names}.")
     return sizes
 
 
 # ---------------------------------------------------------------------------- kernel and sphere
 
 
-def _suggested_kernel(data: Data, flat: NDArray[Any]) -> tuple[str | None, str]:
+def _suggest_kernel(data: Data, matrix: NDArray[Any]) -> tuple[str | None, str]:
     if data.kind == "shapes":
         if data.X.shape[2] == 3:
             return None, (
-                "there is no kernel for shapes in three dimensions; align the specimens and give "
+                "there is no kernel for shapes in three dimensions; align the specimens and save "
                 "their coordinates as a table"
             )
-        return "veronese_whitney", "planar shapes, whatever their position, size and rotation"
+        return "veronese_whitney", "for planar shapes; it ignores position, size and rotation"
     landmarks = len(data.columns) // 2
     if landmarks > 2 and data.columns == column_names(landmarks, 2):
         return "veronese_whitney", "the columns x1, y1, x2, y2, … are planar landmarks"
-    lengths = np.sqrt(np.einsum("ij,ij->i", flat, flat, dtype=np.float64))
-    if flat.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
-        return "linear", "the rows are unit vectors, so they are on a sphere already"
-    return "gaussian", "it suits measurements of any kind, and has one bandwidth"
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+    if matrix.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
+        return "linear", "the rows are unit vectors, that is, points on a sphere"
+    return "gaussian", "a general choice for measurements"
 
 
-def _fitted(name: str | None, data: Data, notes: list[str]) -> Kernel | None:
-    """Return the kernel fitted to the data; None, with a note, if that fails."""
+def _fit_kernel(name: str | None, data: Data, notes: list[str]) -> Kernel | None:
+    """Return the kernel fitted to the data, or None with a note if it cannot be fitted."""
     if name is None:
         return None
     try:
@@ -274,41 +276,41 @@ def _fitted(name: str | None, data: Data, notes: list[str]) -> Kernel | None:
 
 
 def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | None:
-    """Return how far the data spread on the sphere in feature space, for at most 1,000 rows."""
-    rows = drawn(len(data), _REACH_ROWS, 0)
+    """Return the angles between (at most 1,000) rows and their mean on the sphere."""
+    rows = sample_rows(len(data), _MAX_SPREAD_ROWS, 0)
     try:
         gram = gram_operator(kernel, kernel.validate(data.X[rows]))
         unit = Scaled(gram, 1.0 / squared_radius(gram.diagonal()))
         mean = find_mean(unit, None, tol=1e-8, max_iter=100)
     except ValueError as problem:
-        notes.append(f"How far the data spread is not defined: {problem}")
+        notes.append(f"The spread on the sphere is not defined: {problem}")
         return None
     angles = np.degrees(np.arccos(np.clip(mean.cosines, -1.0, 1.0)))
-    middle, largest = float(angles.mean()), float(angles.max())
+    mean_angle, largest = float(angles.mean()), float(angles.max())
     return {
-        "mean_angle": middle,
+        "mean_angle": mean_angle,
         "largest_angle": largest,
         "n_rows": len(angles),
-        "meaning": _meaning(middle, largest),
+        "meaning": _meaning(mean_angle, largest),
     }
 
 
-def _meaning(middle: float, largest: float) -> str:
-    """Interpret angles from the mean; a tangent vector is θ/sin θ times its chord's part."""
+def _meaning(mean_angle: float, largest: float) -> str:
+    """Interpret the angles: a tangent vector is θ/sin θ times the projection of its chord."""
     if largest >= 90.0:
         return (
-            "some points lie beyond a quarter of a great circle, where the mean need not be "
-            "unique; a larger bandwidth brings them closer"
+            "some points are farther from the mean than a quarter of a great circle, so the mean "
+            "may not be unique; try a larger bandwidth"
         )
-    if middle >= _ALONE:
+    if mean_angle >= _ISOLATED_ANGLE:
         return (
-            "nearly all points are at right angles to each other, so few have neighbours; try a "
+            "nearly all points are orthogonal to each other, so few have close neighbours; try a "
             "larger bandwidth"
         )
     stretch = 0.0 if largest < 1e-6 else math.radians(largest) / math.sin(math.radians(largest)) - 1
-    if largest < _FLAT:
+    if largest < _FLAT_ANGLE:
         return (
-            "a nearly flat cap: kernel PGA gives the same as kernel PCA, to within "
+            "the data are nearly flat: kernel PGA and kernel PCA agree to within "
             f"{max(stretch, 1e-3):.1%}"
         )
     return (
@@ -317,25 +319,25 @@ def _meaning(middle: float, largest: float) -> str:
     )
 
 
-# ---------------------------------------------------------------------------- what runs will take
+# ---------------------------------------------------------------------------- time and memory
 
 
 def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> list[Estimate]:
     clusters = _DEFAULT_CLUSTERS if data.labels is None else len(np.unique(data.labels))
-    found: list[Estimate] = []
+    estimates: list[Estimate] = []
     for command, number in (("embed", plan.k), ("cluster", min(clusters, len(data)))):
-        started = found[-1].start_seconds if found else 0.0
+        started = estimates[-1].start_seconds if estimates else 0.0
         try:
-            found.append(estimate(data, plan, command, kernel, number, started))
+            estimates.append(estimate(data, plan, command, kernel, number, started))
         except (ValueError, ImportError) as problem:  # the command itself would fail too
-            notes.append(f"No estimate: {problem}")
-    return found
+            notes.append(f"No estimate for {command}: {problem}")
+    return estimates
 
 
 def _memory_advice(estimates: Sequence[Estimate], available: int | None) -> list[str]:
     return [
-        f"{each.command} would take {format_bytes(each.extra_bytes)} more memory, and "
-        f"{format_bytes(available)} are available: take a sample of the rows."
+        f"{each.command} would need {format_bytes(each.extra_bytes)} of memory, but only "
+        f"{format_bytes(available)} are available. Use a sample of the rows."
         for each in estimates
         if available is not None and each.extra_bytes > available
     ]

@@ -1,4 +1,4 @@
-"""The memory that this process has, and may still take."""
+"""Memory used by this process, and memory still available."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 _MEMINFO = Path("/proc/meminfo")
-# Limits of containers: version 2 of control groups, then version 1.
+# Container limits: files of cgroups version 2, then version 1.
 _LIMITS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     (
@@ -17,9 +17,9 @@ _LIMITS = (
 
 
 def available_memory() -> int | None:
-    """Return the bytes that can still be taken, or None if the system does not say.
+    """Return the number of available bytes, or None if it is unknown.
 
-    It is the smaller of what the system has available and what the container's limit leaves.
+    It is the smaller of the system's available memory and the rest of the container's limit.
 
     Examples
     --------
@@ -28,35 +28,35 @@ def available_memory() -> int | None:
     >>> found is None or found > 0
     True
     """
-    known = [size for size in (_of_the_machine(), *_of_the_container()) if size is not None]
+    known = [size for size in (_system_memory(), *_container_memory()) if size is not None]
     return max(min(known), 0) if known else None
 
 
-def _of_the_machine() -> int | None:
+def _system_memory() -> int | None:
     try:
         for line in _MEMINFO.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except (OSError, ValueError, IndexError):
         pass
-    try:  # no /proc: guess that half of the installed memory is free
+    try:  # no /proc: assume that half of the installed memory is free
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, OSError, ValueError):
         return None
 
 
-def _of_the_container() -> list[int]:
-    left = []
+def _container_memory() -> list[int]:
+    remaining = []
     for limit, usage in _LIMITS:
         try:
-            left.append(int(Path(limit).read_text()) - int(Path(usage).read_text()))
-        except (OSError, ValueError):  # no such group, or its limit is the word "max"
+            remaining.append(int(Path(limit).read_text()) - int(Path(usage).read_text()))
+        except (OSError, ValueError):  # no such file, or no limit ("max")
             continue
-    return left
+    return remaining
 
 
 def resident_memory() -> int | None:
-    """Return the bytes that this process has in memory, or None if the system does not say.
+    """Return the resident memory of this process in bytes, or None if it is unknown.
 
     Examples
     --------

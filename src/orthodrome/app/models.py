@@ -1,4 +1,4 @@
-"""Estimators from the options of a command line, and the Python lines that make the same."""
+"""Make estimators from command-line options, and the Python code that makes them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ CLASSIFIERS: dict[str, type] = {
     "perturbo": PerTurbo,
     "nested-spheres": NestedSpheresClassifier,
 }
-LINEAR = "pca"  # the baseline of comparisons
+LINEAR = "pca"  # the baseline in comparisons
 _METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
-# Methods on the unit sphere; a kernel that does not put data there is normalised for them.
-_ON_THE_SPHERE = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
+# Methods that need unit feature vectors; other kernels are normalised for them.
+_SPHERE_METHODS = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
 _SHAPE_KERNELS = [name for name, kernel in KERNELS.items() if issubclass(kernel, ShapeKernel)]
 
 
@@ -55,15 +55,15 @@ class Choice:
     method : str
         A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`, or `LINEAR`.
     kernel : str or None
-        The name of a kernel; the default depends on the kind of data.
+        Name of the kernel; the default depends on the kind of data.
     sigma : float or str or None
-        Its bandwidth, or the rule for it.
+        Bandwidth of the kernel, or the rule that chooses it.
     standardize : bool
-        Whether columns are scaled to mean 0 and variance 1 first.
+        Whether to scale columns to mean 0 and variance 1 first.
     seed : int
-        Seed of all random choices.
+        Random seed.
     parameters : mapping
-        Further parameters of the estimator.
+        Other parameters of the estimator.
     """
 
     method: str
@@ -75,12 +75,12 @@ class Choice:
 
 
 def make_model(choice: Choice, data: Data) -> Any:
-    """Return the estimator of a choice, not yet fitted.
+    """Return the unfitted estimator for a choice.
 
     Raises
     ------
     ValueError
-        If there is no such method or kernel, or they do not suit the data.
+        If the method or the kernel is unknown or does not suit the data.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def make_model(choice: Choice, data: Data) -> Any:
     KernelPGA(kernel=Gaussian(sigma=2.0), n_components=2, random_state=0)
     """
     if choice.method not in _METHODS:
-        raise ValueError(f"There is no method {choice.method!r}. There are: {', '.join(_METHODS)}.")
+        raise ValueError(f"Unknown method {choice.method!r}. Use one of {', '.join(_METHODS)}.")
     estimator = _METHODS[choice.method]()
     known, parameters = estimator.get_params(deep=False), dict(choice.parameters)
     for name in parameters:
@@ -102,7 +102,7 @@ def make_model(choice: Choice, data: Data) -> Any:
     if "kernel" in known:
         parameters["kernel"] = make_kernel(choice, data)
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
-            parameters.setdefault("centers", "intrinsic")  # there are no pre-images
+            parameters.setdefault("centers", "intrinsic")  # the kernel has no pre-images
     if "random_state" in known:
         parameters["random_state"] = choice.seed
     estimator.set_params(**parameters)
@@ -113,59 +113,59 @@ def make_model(choice: Choice, data: Data) -> Any:
 
 
 def check_scales(data: Data) -> None:
-    """Raise if the data cannot be standardised: landmarks, or a variance that overflows."""
+    """Raise if the data are landmarks, or a variance overflows or underflows."""
     if data.kind == "shapes":
         raise InputError(
-            f"{data.path}: landmarks cannot be standardised; leave out --standardize. Shape "
-            "kernels ignore position, size and rotation."
+            f"{data.path}: landmarks cannot be standardised. Remove --standardize; shape kernels "
+            "already ignore position, size and rotation."
         )
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         deviations = np.std(data.X, axis=0)
     varies = data.X.max(axis=0) > data.X.min(axis=0)
-    wrong = ~np.isfinite(deviations) | (varies & (deviations == 0))
-    if wrong.any():
-        name = data.columns[int(np.argmax(wrong))]
+    invalid = ~np.isfinite(deviations) | (varies & (deviations == 0))
+    if invalid.any():
+        name = data.columns[int(np.argmax(invalid))]
         raise InputError(
-            f"{data.path}, column {name!r}: its numbers are too large or too small to compute "
-            "a variance; use another unit before you standardise."
+            f"{data.path}, column {name!r}: the values are too large or too small to compute a "
+            "variance. Convert them to another unit, or remove --standardize."
         )
 
 
 def make_kernel(choice: Choice, data: Data) -> Kernel:
-    """Return the kernel of a choice, or the one that suits the data."""
+    """Return the chosen kernel, or the default for the kind of data."""
     name = choice.kernel or ("veronese_whitney" if data.kind == "shapes" else "gaussian")
     if name not in KERNELS or name == "precomputed":
         names = ", ".join(sorted(set(KERNELS) - {"precomputed"}))
-        raise ValueError(f"There is no kernel {name!r}. There are: {names}.")
+        raise ValueError(f"Unknown kernel {name!r}. Use one of {names}.")
     if data.kind == "shapes" and data.X.shape[-1] == 3:
         raise InputError(
-            f"{data.path} has landmarks in three dimensions; shape kernels take planar ones. Align "
-            "the specimens first and give their coordinates as a table."
+            f"{data.path} has landmarks in three dimensions, but shape kernels are for planar "
+            "landmarks. Align the specimens and save their coordinates as a table."
         )
     if data.kind == "shapes" and name not in _SHAPE_KERNELS:
         raise InputError(
-            f"{data.path} has landmarks, and the kernel {name} takes tables. Shape kernels: "
+            f"{data.path} has landmarks, but the kernel {name} is for tables. Use a shape kernel: "
             f"{', '.join(_SHAPE_KERNELS)}."
         )
     kernel = KERNELS[name]()
     if choice.sigma is not None:
         if "sigma" not in kernel.get_params():
-            raise ValueError(f"The kernel {name} has no bandwidth: leave out --sigma.")
+            raise ValueError(f"The kernel {name} has no bandwidth. Remove --sigma.")
         kernel.set_params(sigma=choice.sigma)
-    if choice.method in _ON_THE_SPHERE and not kernel.unit_norm:
+    if choice.method in _SPHERE_METHODS and not kernel.unit_norm:
         return Normalized(kernel)
     return kernel
 
 
 def last_step(model: Any) -> Any:
-    """Return the estimator itself, or the last one of a pipeline."""
+    """Return the last step of a pipeline, or the estimator itself."""
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-# ---------------------------------------------------------------------------- Python lines
+# ---------------------------------------------------------------------------- Python code
 
-# Where the names come from that Python lines of pages may call.
-_ORIGINS = {
+# The module of each name that the Python code on a page may call.
+_MODULES = {
     **{cls.__name__: "orthodrome.kernels" for cls in (*KERNELS.values(), Normalized)},
     **{cls.__name__: "orthodrome" for cls in _METHODS.values()},
     "PatchDenoiser": "orthodrome",
@@ -179,16 +179,16 @@ _ORIGINS = {
 
 
 def program(*lines: str) -> str:
-    """Return Python lines with imports of the names that they call."""
+    """Return Python code with the imports it needs."""
     text = "\n".join(lines)
-    called = sorted(set(re.findall(r"\w+(?=\()", text)) & set(_ORIGINS))
+    called = sorted(set(re.findall(r"\w+(?=\()", text)) & set(_MODULES))
     imports = ["import numpy as np"] if "np." in text else []
-    for module in sorted({_ORIGINS[name] for name in called}):
-        names = ", ".join(name for name in called if _ORIGINS[name] == module)
+    for module in sorted({_MODULES[name] for name in called}):
+        names = ", ".join(name for name in called if _MODULES[name] == module)
         imports.append(f"from {module} import {names}")
     return "\n".join([*imports, "", text])
 
 
 def assignment(model: Any) -> str:
-    """Return the line of Python that makes an estimator."""
+    """Return the Python code that makes an estimator."""
     return "model = " + textwrap.indent(repr(model), " " * len("model = ")).strip()

@@ -1,4 +1,4 @@
-"""Parts that the pages of several commands share."""
+"""Blocks and sections shared by the pages of the commands."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from ..plots.interactive import Scatter
 from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
 from .inputs import Data
 from .models import last_step
-from .results import Result, drawn
+from .results import Result, sample_rows
 
 _PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
-MOST_SHAPES = 300  # drawn over each other
+MAX_SHAPES = 300  # outlines drawn in one figure
 
 
-def count(n: int, thing: str) -> str:
-    """Return a number of things."""
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+def count(n: int, noun: str) -> str:
+    """Return a number with a noun, in the plural unless the number is 1."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def opening(found: Result, described: str) -> list[Block]:
-    """Return the first blocks of a page: the data, and notes on reading them and on the run."""
-    data = found.data
+def opening_blocks(result: Result, description: str) -> list[Block]:
+    """Return the first blocks of a page: the data, and notes on the file and the run."""
+    data = result.data
     rows, columns = ("specimen", "landmark") if data.kind == "shapes" else ("row", "column")
-    what = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
-    notes = [Note(text) for text in (*data.notes, *found.notes)]
-    return [Text(f"{data.path}: {what}; {described}"), *notes]
+    size = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
+    notes = [Note(text) for text in (*data.notes, *result.notes)]
+    return [Text(f"{data.path}: {size}; {description}"), *notes]
 
 
 def scatter(data: Data, coordinates: NDArray[np.float64], caption: str, **options: Any) -> Scatter:
-    """Return the points to explore; `options` replace those of :class:`Scatter`."""
-    given: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
+    """Return an interactive scatter plot; `options` override those set here."""
+    defaults: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
     if data.kind == "table":
-        given |= {"features": data.X, "columns": data.columns}
-    return Scatter(coordinates, caption, ids=data.ids, **given | options)
+        defaults |= {"features": data.X, "columns": data.columns}
+    return Scatter(coordinates, caption, ids=data.ids, **defaults | options)
 
 
 def shapes_section(data: Data, names: NDArray[Any], title: str) -> Section:
-    """Return the outlines of specimens, with the mean of each group."""
-    rows = drawn(len(data), MOST_SHAPES, 0)
+    """Return a section with the outlines of specimens and the mean of each group."""
+    rows = sample_rows(len(data), MAX_SHAPES, 0)
     picture = Picture.of(
         shapes(data.X[rows], names[rows]),
         "shapes",
@@ -57,7 +57,7 @@ def shapes_section(data: Data, names: NDArray[Any], title: str) -> Section:
 
 
 def shape_modes_section(model: Any) -> list[Section]:
-    """Return how shapes change along the components, if the model has pre-images."""
+    """Return a section on shape change along the components, if there are pre-images."""
     try:
         figure = shape_modes(model, n_modes=min(3, model.n_components_))
     except ValueError:  # nested spheres and some kernels have no pre-images
@@ -65,43 +65,42 @@ def shape_modes_section(model: Any) -> list[Section]:
     picture = Picture.of(
         figure,
         "modes",
-        alt="A line of shapes for each component, from two standard deviations below the mean to "
-        "two above.",
+        alt="One row of shapes per component, from two standard deviations below the mean to two "
+        "above.",
         caption="How the shape changes along each component.",
     )
     return [Section("Modes", [picture])]
 
 
-def again(
+def reproduction_section(
     command: Sequence[str], programs: dict[str, str], tables: Sequence[Table], *facts: list[str]
 ) -> Section:
-    """Return how to repeat a run: the command, Python lines by title, parameters and versions."""
+    """Return the section to reproduce a run: command, Python code, tables and versions."""
     rows = [*map(list, versions(*_PACKAGES)), ["machine", machine()], *facts]
     return Section(
-        "How to do this again",
+        "How to reproduce this page",
         [
-            Code(shlex.join(command), "The command that wrote this page:"),
+            Code(shlex.join(command), "Command:"),
             *(Code(lines, title) for title, lines in programs.items()),
             *tables,
-            Table("Versions and times", ["what", "value"], rows),
+            Table("Versions and times", ["item", "value"], rows),
         ],
     )
 
 
-def again_with(
+def model_reproduction_section(
     model: Any, seconds: dict[str, float], command: Sequence[str], lines: str
 ) -> Section:
-    """Return how to repeat the run of a model, with its parameters and times."""
-    own = last_step(model)
-    rows = [
-        [name, str(getattr(own, name))] for name in sorted(inspect.signature(type(own)).parameters)
-    ]
-    kernel: Any = getattr(own, "kernel_", None)
+    """Return the section to reproduce a fitted model, with its parameters and times."""
+    estimator = last_step(model)
+    names = sorted(inspect.signature(type(estimator)).parameters)
+    rows = [[name, str(getattr(estimator, name))] for name in names]
+    kernel: Any = getattr(estimator, "kernel_", None)
     if hasattr(kernel, "sigma_"):
         rows.append(["fitted bandwidth (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
     for name in ("alpha_", "solver_", "n_iter_", "converged_"):
-        if hasattr(own, name):
-            rows.append([f"fitted {name}", str(getattr(own, name))])
-    table = Table(f"Parameters of {type(own).__name__}", ["parameter", "value"], rows)
+        if hasattr(estimator, name):
+            rows.append([f"fitted {name}", str(getattr(estimator, name))])
+    table = Table(f"Parameters of {type(estimator).__name__}", ["parameter", "value"], rows)
     times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in seconds.items()]
-    return again(command, {"The same in Python:": lines}, [table], *times)
+    return reproduction_section(command, {"Python code:": lines}, [table], *times)

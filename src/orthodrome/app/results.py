@@ -1,4 +1,4 @@
-"""What commands share: results, runs in parts with progress and notes, and tables as CSV."""
+"""Shared by the commands: results, progress and notes of a run, and CSV tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .models import Choice, last_step
 
 MODEL = "model.orthodrome"
 
-#: Called with the fraction of the run that is done, and the name of the current part.
+#: Called with the fraction of the run that is done and the name of the current step.
 Report = Callable[[float, str], None]
 
 
@@ -33,11 +33,11 @@ def silent(fraction: float, task: str) -> None:
 class Result:
     """The result of a command.
 
-    Each command has a subclass with ``columns()`` of its table, ``summary()`` (facts for JSON and
-    lines for people) and ``sections()`` of its page.
+    Each command has a subclass with the methods ``columns`` (of its table), ``summary`` (a dict for
+    JSON and lines of text) and ``sections`` (of its page).
     """
 
-    #: The name of its table.
+    #: File name of the table.
     file: ClassVar[str] = ""
 
     data: Data
@@ -56,50 +56,50 @@ class Result:
         raise NotImplementedError
 
     def files(self) -> dict[str, bytes]:
-        """Return the files to write besides the page: the table and the fitted model."""
+        """Return the files to write, except the page: the table and the fitted model."""
         notes = {"columns": list(self.data.columns), "kind": self.data.kind}
         table = named_rows(self.rows, self.columns())
         return {self.file: table.encode("utf-8"), MODEL: pack(self.model, notes)}
 
     def python(self, testing: str) -> list[str]:
-        """Return the lines of Python that use the model on ``data``."""
+        """Return Python code that fits the model to ``data``."""
         return ["coordinates = model.fit_transform(data.X)"]
 
 
 class Work:
-    """A run in parts, each with its share of the time.
+    """Progress, times and notes of a run in steps.
 
     Parameters
     ----------
     report : callable
-        Called with the fraction of the whole that is done, and the name of the part.
-    shares : float
-        The parts in their order, with their shares; they need not add up to 1.
+        Called with the fraction of the run that is done and the name of the step.
+    weights : float
+        The steps in order, with weights proportional to their expected time.
 
     Examples
     --------
     >>> from orthodrome.app.results import Work
     >>> work = Work(lambda fraction, task: print(f"{task} {fraction:.2f}"), fit=3, page=1)
-    >>> with work.part("fit") as advance:
+    >>> with work.step("fit") as advance:
     ...     advance(0.5)
     fit 0.00
     fit 0.38
     fit 0.75
     """
 
-    def __init__(self, report: Report = silent, **shares: float) -> None:
-        self._report, self._shares = report, shares
+    def __init__(self, report: Report = silent, **weights: float) -> None:
+        self._report, self._weights = report, weights
         self.notes: list[str] = []
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def part(self, name: str, model: Any = None) -> Iterator[Callable[[float], None]]:
-        """Do one part; warnings become notes, and fits of `model` report their progress."""
-        shares = list(self._shares.values())
-        before = sum(shares[: list(self._shares).index(name)])
+    def step(self, name: str, model: Any = None) -> Iterator[Callable[[float], None]]:
+        """Run one step: record its time and warnings, and report the progress of `model`."""
+        weights = list(self._weights.values())
+        done = sum(weights[: list(self._weights).index(name)])
 
         def advance(fraction: float) -> None:
-            self._report((before + fraction * self._shares[name]) / sum(shares), name)
+            self._report((done + fraction * self._weights[name]) / sum(weights), name)
 
         advance(0.0)
         started = time.perf_counter()
@@ -119,15 +119,15 @@ class Work:
         advance(1.0)
 
 
-def drawn(n: int, most: int, seed: int) -> NDArray[np.intp]:
-    """Return all rows, or a random sample of `most`, in their order."""
-    if n <= most:
+def sample_rows(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
+    """Return the indices of all rows, or a sorted random sample of `max_rows`."""
+    if n <= max_rows:
         return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
 
 
-def rows_of(data: Data, rows: NDArray[np.intp]) -> Data:
-    """Return some of the rows."""
+def select_rows(data: Data, rows: NDArray[np.intp]) -> Data:
+    """Return the data of these rows."""
     if len(rows) == len(data):
         return data
     ids = tuple(data.ids[row] for row in rows)
@@ -139,7 +139,7 @@ def rows_of(data: Data, rows: NDArray[np.intp]) -> Data:
 
 
 def table_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV: floats with all digits, text safe to open in a spreadsheet."""
+    """Return rows as CSV. Floats have all digits; text is safe to open in a spreadsheet."""
     return "".join(",".join(map(_cell, row)) + "\n" for row in (header, *rows))
 
 
@@ -147,23 +147,23 @@ def _cell(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return repr(float(value))
     text = escape_formula(value) if isinstance(value, str) else str(value)
-    # csv.writer leaves a lone carriage return unquoted, and what follows it begins a new row
+    # csv.writer does not quote a lone carriage return, which would start a new row
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
 
 
 def named_rows(data: Data, columns: dict[str, Iterable[Any]]) -> str:
-    """Return a table as CSV: the name of each row, its label if it has one, and `columns`."""
-    named: dict[str, Iterable[Any]] = {"row": data.ids}
+    """Return a CSV table with the name of each row, its label if any, and `columns`."""
+    table: dict[str, Iterable[Any]] = {"row": data.ids}
     if data.labels is not None:
-        named[data.label_title] = data.labels.tolist()
-    every = {**named, **columns}
-    return table_text(list(every), zip(*every.values(), strict=True))
+        table[data.label_title] = data.labels.tolist()
+    table |= columns
+    return table_text(list(table), zip(*table.values(), strict=True))
 
 
 def predicted_table(model: Any, data: Data) -> tuple[list[str], list[list[Any]]]:
-    """Return the header and the rows of the table of the command predict.
+    """Return the header and the rows of the table written by the command predict.
 
-    It has the labels of a classifier, the clusters of a clustering, or coordinates.
+    It has the labels of a classifier, the clusters of a clustering model, or coordinates.
     """
     if hasattr(model, "predict"):
         header = ["predicted" if is_classifier(model) else "cluster"]

@@ -1,4 +1,4 @@
-"""One run of a command: read, prepare, compute, write all files or none, and report."""
+"""Run a command: read, compute, write all files or none, and print a summary."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from ..plots.report import render_report
 from . import inputs
 from .classification import Classification, check_same_columns, classify
 from .clustering import Clustering, cluster
-from .commands import GIVEN, debugging
+from .commands import ARGUMENTS, debugging
 from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
 from .embedding import Embedding, embed
-from .info import describe, described_lines
+from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
-from .inputs.data import quoted
+from .inputs.data import quote
 from .models import Choice, assignment, program
-from .pages import again_with
+from .pages import model_reproduction_section
 from .results import MODEL, predicted_table, table_text
-from .streams import printable, progress, say, tell
+from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"
 _READING = ("label", "columns", "labels", "label_regex", "keep_negative")
-# Options that are parameters of estimators.
+# Options that are parameters of estimators, with the names of the parameters.
 _PARAMETERS = {"components": "n_components", "clusters": "n_clusters", "sphere": "sphere", "p": "p"}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: the title of its page, the function that runs it, and the files it writes.
+    """The title of a command's page, its function, and the files that it writes.
 
-    The result of the function has the table, the summary and the sections of the page.
+    The function returns a result with a table, a summary and the sections of the page.
     """
 
     title: str
@@ -52,10 +52,10 @@ class Command:
 
 COMMANDS = {
     "embed": Command("Embedding of {}", embed, (Embedding.file, MODEL)),
-    "cluster": Command("Clusters of {}", cluster, (Clustering.file, MODEL)),
-    "classify": Command("Classes of {}", classify, (Classification.file, MODEL)),
-    "compare": Command("Decompositions of {}", compare),
-    "denoise": Command("{} without its noise", denoise, ("cleaned.png",)),
+    "cluster": Command("Clustering of {}", cluster, (Clustering.file, MODEL)),
+    "classify": Command("Classification of {}", classify, (Classification.file, MODEL)),
+    "compare": Command("Comparison of decompositions of {}", compare),
+    "denoise": Command("{}, denoised", denoise, ("cleaned.png",)),
 }
 
 
@@ -73,34 +73,35 @@ def run(name: str, options: dict[str, Any]) -> None:
 
 def _read(options: dict[str, Any]) -> tuple[Data, str]:
     """Read the data of a command; return also the Python expression that reads them."""
-    given = {name: options[name] for name in _READING if name in options}
-    columns = given.get("columns")
+    reading = {name: options[name] for name in _READING if name in options}
+    columns = reading.get("columns")
     if columns:
         try:
-            given["columns"] = next(csv.reader([columns], skipinitialspace=True))
-        except csv.Error as problem:  # a line end inside, or a very long name
+            reading["columns"] = next(csv.reader([columns], skipinitialspace=True))
+        except csv.Error as problem:  # for example a line break in a name
             raise InputError(
-                f"--columns {quoted(columns)}: give names of columns, separated by commas "
-                f"({problem})."
+                f"--columns {quote(columns)} is not a list of names separated by commas: {problem}."
             ) from None
-    return _read_file(options["data"], given)
+    return _read_file(options["data"], reading)
 
 
 def _read_file(path: str, options: dict[str, Any]) -> tuple[Data, str]:
     given = {name: value for name, value in options.items() if value not in (None, False)}
-    words = "".join(f", {name}={value!r}" for name, value in given.items())
-    return inputs.read_data(path, **given), f"read_data({path!r}{words})"
+    arguments = "".join(f", {name}={value!r}" for name, value in given.items())
+    return inputs.read_data(path, **given), f"read_data({path!r}{arguments})"
 
 
-def _read_like(
+def _read_for_model(
     kind: str, columns: list[str] | None, path: str, options: dict[str, Any]
 ) -> tuple[Data, str]:
-    """Read rows of the kind and with the columns of a model."""
+    """Read rows of the kind and with the columns that a model was fitted to."""
     is_tps, is_array = path.lower().endswith(".tps"), path.lower().endswith((".npy", ".npz"))
     if kind == "table" and is_tps:
-        raise InputError(f"{path} has landmarks, and the model was fitted to a table.")
+        raise InputError(f"{path} has landmarks, but the model was fitted to a table. Use a table.")
     if kind == "shapes" and not (is_tps or is_array):
-        raise InputError(f"{path} is a table, and the model was fitted to landmarks (TPS).")
+        raise InputError(
+            f"{path} is a table, but the model was fitted to landmarks. Use a TPS file."
+        )
     if kind == "table" and not is_array:
         options = options | {"columns": columns}
     try:
@@ -109,30 +110,30 @@ def _read_like(
         if error.name == options.get("label"):
             raise
         raise InputError(
-            f"{path} has no column {error.name!r}, which the model was fitted to."
+            f"{path} has no column {error.name!r}, but the model was fitted to one. Add the column."
         ) from None
 
 
 def _read_test(path: str, train: Data, options: dict[str, Any]) -> tuple[Data, str]:
-    """Read rows to test, with labels if their file has them."""
+    """Read the test rows, with their labels if the file has any."""
     given = {name: options[name] for name in _READING if name != "columns"}
     columns = list(train.columns)
     try:
-        return _read_like(train.kind, columns, path, given)
+        return _read_for_model(train.kind, columns, path, given)
     except UnknownColumnError:  # a file without labels can still be predicted
-        return _read_like(train.kind, columns, path, {})
+        return _read_for_model(train.kind, columns, path, {})
 
 
 def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str | None]) -> None:
-    """Raise if a file that is read would be written, by whatever name or link."""
+    """Raise if an output file is an input file, perhaps under another name or link."""
     for source in filter(None, sources):
         for target in written:
             if not (os.path.exists(source) and os.path.exists(target)):
                 continue
             if os.path.samefile(target, source):
                 raise InputError(
-                    f"--out {out}: {target} would be written over {source}, which is read. Choose "
-                    "another place."
+                    f"--out {out}: {target} would be written over {source}, which is an input. "
+                    "Choose another --out."
                 )
 
 
@@ -143,75 +144,77 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
     """Run a command that reads a file, computes, and writes a page."""
     command, out, source = COMMANDS[name], options["out"], options["data"]
     if options.get("test") is not None and options["cv"] is not None:
-        raise InputError("--test and --cv exclude each other: give one of them.")
+        raise InputError("--test and --cv cannot be used together. Remove one of them.")
     if os.path.isfile(out):
-        raise InputError(f"--out {out} is a file; name a folder, which is made if it is missing.")
+        raise InputError(f"--out {out} is a file. Give a folder; it need not exist.")
     files = [Path(out) / file for file in (*command.files, PAGE)]
     _check_overwriting(out, files, (source, options.get("test"), options.get("labels")))
-    arguments, more, reading, testing = _prepared(name, options)
+    arguments, keywords, reading, testing = _prepare(name, options)
     require_plotly()
     require_matplotlib()
     with writable_folder(Path(out)) as folder, progress(options["quiet"]) as report:
         try:
-            found = command.run(
-                *arguments, lambda fraction, task: report(0.9 * fraction, task), **more
+            result = command.run(
+                *arguments, lambda fraction, task: report(0.9 * fraction, task), **keywords
             )
         except InputError:
             raise
-        except ValueError as error:  # from an estimator, which does not know the file
+        except ValueError as error:  # estimators do not know the name of the file
             raise InputError(f"{source}: {error}") from error
         report(0.9, "page")
-        lines = program(f"data = {reading}", assignment(found.model), *found.python(testing))
-        repeat = again_with(found.model, found.seconds, command_line(), lines)
+        code = program(f"data = {reading}", assignment(result.model), *result.python(testing))
+        reproduction = model_reproduction_section(
+            result.model, result.seconds, command_line(), code
+        )
         with house_style():
             page = render_report(
-                command.title.format(Path(source).name), [*found.sections(), repeat]
+                command.title.format(Path(source).name), [*result.sections(), reproduction]
             )
-        # the name of a file that is not UTF-8 has lone surrogates
-        contents = {**found.files(), PAGE: page.encode("utf-8", errors="replace")}
+        # file names that are not UTF-8 contain lone surrogates
+        contents = {**result.files(), PAGE: page.encode("utf-8", errors="replace")}
         write_together({folder / file: content for file, content in contents.items()})
     if not options["quiet"]:
-        for text in (*getattr(arguments[0], "notes", ()), *found.notes):
-            tell(f"note: {printable(text)}\n")
-    facts, lines_for_people = found.summary()
+        for text in (*getattr(arguments[0], "notes", ()), *result.notes):
+            write_stderr(f"note: {printable(text)}\n")
+    facts, lines = result.summary()
     method = {"method": options["method"]} if "method" in options else {}
     _print(
         {"command": name, **method, **facts},
-        lines_for_people,
+        lines,
         {file: folder / file for file in contents},
         options["json"],
     )
 
 
-def _prepared(
+def _prepare(
     name: str, options: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], str, str]:
-    """Read the files of a command and choose its model.
+    """Read the input files of a command and choose its model.
 
-    Return the arguments and options of its function, and the Python expressions that read the data
-    and the rows to test.
+    Return the positional and keyword arguments of its function, and the Python expressions that
+    read the data and the test rows.
     """
     source, seed = options["data"], options["seed"]
     if name == "denoise":
         noise = "auto" if options["noise"] is None else options["noise"] / 255
-        more = {"patch_size": options["patch_size"], "noise": noise, "seed": seed}
-        return (source, inputs.read_image(source)), more, f"read_image({source!r})", ""
+        keywords = {"patch_size": options["patch_size"], "noise": noise, "seed": seed}
+        return (source, inputs.read_image(source)), keywords, f"read_image({source!r})", ""
     data, reading = _read(options)
-    more, testing = {}, ""
+    keywords, testing = {}, ""
     if options.get("test") is not None:
-        more["test"], testing = _read_test(options["test"], data, options)
+        keywords["test"], testing = _read_test(options["test"], data, options)
     elif options.get("cv") is not None:
-        more["n_folds"] = options["cv"]
+        keywords["n_folds"] = options["cv"]
     kernel, sigma = options["kernel"], _sigma(options["sigma"])
     given = {key: options[key] for key in _PARAMETERS if options.get(key) is not None}
     parameters = {_PARAMETERS[key]: value for key, value in given.items()}
     if name == "compare":
-        more, parameters = parameters, {}
+        keywords, parameters = parameters, {}
     if options.get("method") == "mixture":
         parameters = {"n_components": parameters["n_clusters"]}
     method = options.get("method", "kpca")
     choice = Choice(method, kernel, sigma, options["standardize"], seed, parameters)
-    return (data, choice), more, reading, testing
+    return (data, choice), keywords, reading, testing
 
 
 def _sigma(sigma: str | None) -> float | str | None:
@@ -220,21 +223,21 @@ def _sigma(sigma: str | None) -> float | str | None:
     try:
         return float(sigma or "")
     except ValueError:
-        raise InputError(f"--sigma {sigma}: give a number, mean or median.") from None
+        raise InputError(f"--sigma {sigma}: give a number, 'mean' or 'median'.") from None
 
 
 def command_line() -> list[str]:
-    """Return the command line, for the page."""
+    """Return the command line, to show on the page."""
     as_module = Path(sys.argv[0]).name == "__main__.py"
     program_name = ["python", "-m", "orthodrome"] if as_module else ["orthodrome"]
-    return [*program_name, *GIVEN.get()]
+    return [*program_name, *ARGUMENTS.get()]
 
 
 def _print(facts: dict[str, Any], lines: list[str], files: dict[str, Path], as_json: bool) -> None:
-    """Print a summary and the path of each file; or all as JSON."""
+    """Print a summary and the path of each file, as text or as JSON."""
     paths = {name: str(path.resolve()) for name, path in files.items()}
     text = "\n".join([*map(printable, lines), *paths.values()])
-    say((json.dumps({**facts, "files": paths}) if as_json else text) + "\n")
+    write_stdout((json.dumps({**facts, "files": paths}) if as_json else text) + "\n")
 
 
 # ---------------------------------------------------------------------------- other commands
@@ -249,40 +252,40 @@ def _demo(options: dict[str, Any]) -> None:
 def _info(options: dict[str, Any]) -> None:
     data, _ = _read(options)
     with progress(options["quiet"]) as report:
-        report(0.0, "probe of this machine")
+        report(0.0, "estimating time and memory")
         facts = describe(data, n_components=options["components"])
-    lines = "\n".join(map(printable, described_lines(facts)))
-    say((json.dumps(facts) if options["json"] else lines) + "\n")
+    lines = "\n".join(map(printable, description_lines(facts)))
+    write_stdout((json.dumps(facts) if options["json"] else lines) + "\n")
 
 
 def _predict(options: dict[str, Any]) -> None:
     model, source, out = options["model"], options["data"], options["out"]
     if out is not None:
         if os.path.isdir(out):
-            raise InputError(f"--out {out} is a folder; name a file for the table.")
+            raise InputError(f"--out {out} is a folder. Give a file name for the table.")
         _check_overwriting(out, [Path(out)], (model, source))
     fitted, notes = persist.load(model, with_notes=True)
-    columns, kind = _fitted_to(model, notes)
-    data, _ = _read_like(kind, columns, source, {"keep_negative": options["keep_negative"]})
+    columns, kind = _training_columns(model, notes)
+    data, _ = _read_for_model(kind, columns, source, {"keep_negative": options["keep_negative"]})
     if columns:
         check_same_columns(tuple(columns), data)
     with progress(options["quiet"]) as report:
         report(0.0, "prediction")
         try:
             header, rows = predicted_table(fitted, data)
-        except (MemoryError, OSError, ImportError, Warning):  # not a fault of model or data
+        except (MemoryError, OSError, ImportError, Warning):  # not caused by the model or the data
             raise
-        except Exception as error:  # rows that do not fit, or a model with inconsistent parts
-            known = isinstance(error, ValueError)
-            if debugging() and not known:
+        except Exception as error:  # unsuitable rows, or an inconsistent model
+            expected = isinstance(error, ValueError)
+            if debugging() and not expected:
                 raise
-            words = str(error) if known else f"{type(error).__name__}: {error}"
-            raise InputError(f"{model} cannot predict {source}: {words}") from error
+            reason = str(error) if expected else f"{type(error).__name__}: {error}"
+            raise InputError(f"{model} cannot predict {source}: {reason}") from error
     text = table_text(header, rows)
     if options["json"]:
         text = json.dumps([dict(zip(header, row, strict=True)) for row in rows]) + "\n"
     if out is None:
-        say(text)
+        write_stdout(text)
         return
     target = Path(out)
     with writable_folder(target.parent) as folder:
@@ -290,13 +293,13 @@ def _predict(options: dict[str, Any]) -> None:
     _print({}, [], {target.name: target}, options["json"])
 
 
-def _fitted_to(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:
-    """Return columns and kind of a model's data from its notes, which anyone may have written."""
+def _training_columns(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:
+    """Return columns and kind of the training data from the notes of a model; check them."""
     columns, kind = notes.get("columns"), notes.get("kind", "table")
     texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
     if not (columns is None or texts) or kind not in ("table", "shapes"):
         raise InputError(
-            f"{path} has notes that no command writes: columns {quoted(str(columns))}, kind "
-            f"{quoted(str(kind))}. Save the model without them, or with a list of names."
+            f"{path} has invalid notes: columns {quote(str(columns))}, kind {quote(str(kind))}. "
+            "Save the model without notes, or with a list of column names."
         )
     return columns, kind

@@ -1,11 +1,11 @@
-"""Files of data as arrays: tables, landmarks and images.
+"""Read tables, landmarks and images as arrays.
 
 ======================  ==========================================================================
-:func:`read_data`       a file of data: csv, tsv, txt, parquet, npy, npz or tps
-:class:`Data`           what it returns
-:func:`read_image`      a PNG or JPEG image
-:func:`write_image`     writes one
-:class:`InputError`     what is wrong with a file, where, and what to do
+:func:`read_data`       reads a csv, tsv, txt, parquet, npy, npz or tps file
+:class:`Data`           the result of :func:`read_data`
+:func:`read_image`      reads a PNG or JPEG image
+:func:`write_image`     writes a PNG or JPEG image
+:class:`InputError`     the error for a file that cannot be used
 ======================  ==========================================================================
 """
 
@@ -47,58 +47,60 @@ def read_data(
     label_regex: str | None = None,
     keep_negative: bool = False,
 ) -> Data:
-    r"""Read a file of data: a table of numbers or landmarks.
+    r"""Read a table of numbers or a file of landmarks.
 
     Parameters
     ----------
     path : str or path-like
-        The file; the end of its name gives its format: ``.csv``, ``.tsv`` and ``.txt`` (text in
-        columns), ``.parquet``, ``.npy`` and ``.npz`` (arrays), ``.tps`` (landmarks).
+        The file. Its suffix gives its format: ``.csv``, ``.tsv`` and ``.txt`` (text tables),
+        ``.parquet``, ``.npy`` and ``.npz`` (arrays), ``.tps`` (landmarks).
     label : str, optional
-        The column with the labels, which are kept as text; in a .npz file the array. With
-        `labels`, the column of that file.
+        Column with the labels, or array with the labels in a .npz file. Labels are kept as text.
+        With `labels`, it is the column of that file.
     columns : sequence of str, optional
-        The features, in this order. Default: all columns except the label, and except the first
-        one if it has no name, or is called index, id, name or row: it names the rows.
+        Columns to use as features, in this order. Default: all columns except the label. A first
+        column without a name, or called index, id, name or row, is used as row names instead.
     labels : str or path-like, optional
-        For TPS files: a table (csv or tsv) with one column for the ID or the IMAGE of every
-        specimen (the IMAGE with or without its folder and its ending), and another for its label.
+        For TPS files: a table (csv or tsv) with a column for the ID or the IMAGE of each specimen
+        (the IMAGE with or without its folder and suffix), and a column for its label.
     label_regex : str, optional
         For TPS files: a regular expression, searched in the IMAGE of each specimen, or in the ID
-        if there is no IMAGE. Its group called ``label``, else its first one, is the label.
+        if there is no IMAGE. The label is the group named ``label``, or else the first group.
     keep_negative : bool, default=False
-        For TPS files: keep negative coordinates, as in aligned or centred landmarks. By default
-        they stand for missing landmarks.
+        For TPS files: treat negative coordinates as values, as in aligned or centred landmarks.
+        By default they mark missing landmarks.
 
     Returns
     -------
     Data
-        Numbers, names, and labels if asked for; in a .npz file also if there is an array ``y``,
-        ``labels``, ``label`` or ``target``.
+        Numbers, names, and labels if requested. In a .npz file an array ``y``, ``labels``,
+        ``label`` or ``target`` is used as labels by default.
 
     Raises
     ------
     InputError
-        If the file cannot be used: a value is missing, infinite or not a number, a line has too
-        few cells, a column is missing, or the file is damaged or does not fit in memory. The
-        message names the file, the line and the column, and says what to do.
+        If a value is missing, infinite or not a number, a line has too few cells, a column is
+        missing, or the file is damaged or does not fit in memory. The message names the file, the
+        line and the column, and says what to do.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     MissingExtraError
         If pandas is not installed (for text), or pyarrow (for parquet).
 
     Notes
     -----
-    *Text in columns* may be separated by commas, semicolons, tabs or blanks: by the one that
-    splits the first records alike. With any of them but the comma, numbers may have decimal
-    commas. A first line of numbers only is data, and the columns are called x1, x2, …; unless it
-    counts 0, 1, 2, … as pandas names columns without names. The encoding is UTF-8, or UTF-16 with
-    a byte order mark; other files are read as Windows-1252, and `notes` of the result say so.
+    *Text tables* may be separated by commas, semicolons, tabs or blanks. The separator is the
+    first that splits the first records into equally many cells. Unless it is the comma, numbers may
+    have decimal commas. If the first line has only numbers, there is no header and the columns are
+    called x1, x2, …; except for 0, 1, 2, …, which pandas writes for columns without names. The
+    encoding is UTF-8, or UTF-16 with a byte order mark. Other files are read as Windows-1252, with
+    a remark in `notes` of the result.
 
-    *Arrays* of shape (n, d) are tables, of shape (n, k, 2) or (n, k, 3) landmarks. Of a .npz file
-    X is taken, else its only array of two or three dimensions.
+    *Arrays* of shape (n, d) are tables; arrays of shape (n, k, 2) or (n, k, 3) are landmarks. In a
+    .npz file the data are the array X, or else the only array with two or three dimensions.
 
-    Lines count from 1, with the header; rows of data count from 1 below it.
+    In messages, lines are counted from 1, including the header; data rows are counted from 1,
+    without the header.
 
     Examples
     --------
@@ -120,14 +122,14 @@ def read_data(
     options: dict[str, Any] = {"label": label}
     if suffix == ".tps":
         if columns is not None:
-            raise InputError(f"{file} is a TPS file, which has no columns for --columns.")
+            raise InputError(f"{file} is a TPS file, which has no columns. Remove --columns.")
         options |= for_tps
     else:
         given = [name for name, value in for_tps.items() if value not in (None, False)]
         if given:
             raise InputError(
-                f"{file} is not a TPS file, and --{given[0].replace('_', '-')} is for those. Name "
-                "the column of labels with --label."
+                f"{file} is not a TPS file, but --{given[0].replace('_', '-')} is only for TPS "
+                "files. Remove it. For labels, name their column with --label."
             )
         options["columns"] = [columns] if isinstance(columns, str) else columns
     found = _READERS[suffix](file, **options)
@@ -135,23 +137,23 @@ def read_data(
 
 
 def _suffix(path: Path) -> str:
-    """Return the end of a file's name, in lower case; raise if it cannot be a file of data."""
+    """Return the suffix of a file, in lower case; raise if the file cannot be read."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder; give the path of one file.")
+        raise InputError(f"{path} is a folder. Give the path of a file.")
     if not path.exists():
-        raise FileNotFoundError(f"There is no file {path}; check the path.")
+        raise FileNotFoundError(f"There is no file {path}. Check the path.")
     if not path.is_file():
-        raise InputError(f"{path} is not a regular file; save the data in one.")
+        raise InputError(f"{path} is not a regular file. Save the data in a regular file.")
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
-        raise InputError(f"{path} is an image; `orthodrome denoise` takes images.")
+        raise InputError(f"{path} is an image. Use `orthodrome denoise` for images.")
     if suffix not in _READERS:
         raise InputError(
-            f"{path}: the end of the name, {suffix!r}, is not one of {', '.join(_READERS)}. Save "
-            "the data in one of these formats, or rename the file."
+            f"{path}: the suffix {suffix!r} is not one of {', '.join(_READERS)}. Save the data in "
+            "one of these formats, or rename the file."
         )
     if not path.stat().st_size:
-        raise InputError(f"{path} is empty (0 bytes).")
+        raise InputError(f"{path} is empty (0 bytes). Check how it was saved.")
     try:
         path.open("rb").close()
     except PermissionError:

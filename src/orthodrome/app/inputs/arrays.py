@@ -1,4 +1,4 @@
-"""NumPy's own files: one array (npy) or several (npz), never pickled objects."""
+"""Read NumPy files: one array (npy) or several (npz), never pickled objects."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .data import (
     check_memory,
     choose_columns,
     column_names,
-    listed,
-    quoted,
+    format_names,
+    quote,
     row_names,
 )
 
@@ -35,15 +35,15 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
     """Read one array; see :func:`read_data`."""
     if label is not None:
         raise InputError(
-            f"{path} holds one array, without a column {quoted(label)} for --label. Save the data "
-            "as X and the labels as y in one .npz file: numpy.savez(path, X=…, y=…)."
+            f"{path} holds a single array, so it has no column {quote(label)} for --label. Save "
+            "data and labels in one .npz file: numpy.savez(path, X=…, y=…)."
         )
-    with path.open("rb") as file, _errors_name(path):
+    with path.open("rb") as file, _name_file_in_errors(path):
         if file.read(len(_ZIP)) == _ZIP:
-            raise InputError(f"{path} holds several arrays; name it .npz.")
+            raise InputError(f"{path} holds several arrays. Rename it to .npz.")
         file.seek(0)
         header = read_header(file, path.stat().st_size)
-        # the array as it is stored, and as 64-bit numbers
+        # memory for the stored array and for its copy as 64-bit numbers
         check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
         array: NDArray[Any] = np.empty(header.shape, dtype=header.dtype)
         if header.nbytes:
@@ -53,67 +53,68 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
 
 
 def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
-    """Read the array of data among several, and its labels; see :func:`read_data`."""
+    """Read the data array of an archive, and its labels; see :func:`read_data`."""
     if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} is not a .npz file (NumPy's zip archive of arrays).")
-    with path.open("rb") as file, _errors_name(path):
+        raise InputError(f"{path} is not a .npz archive. Write it with numpy.savez.")
+    with path.open("rb") as file, _name_file_in_errors(path):
         archive = Arrays(file, path.stat().st_size)
         names = archive.names
         data_name = _data_name(path, archive)
         X = _array(path, archive, data_name)
         if label is None:
-            label = next((usual for usual in _LABELS if usual in names), None)
+            label = next((name for name in _LABELS if name in names), None)
         elif label not in names:
             raise InputError(
-                f"{path} has no array {quoted(label)} (--label). It has {listed(names)}."
+                f"{path} has no array {quote(label)} (--label). It has {format_names(names)}."
             )
         labels = None
         if label is not None:
             labels = _labels(path, _array(path, archive, label), label, X.shape[:1])
-        columns_of = [n for n in _NAMES if n in names and archive.header(n).shape == X.shape[1:]]
-        own = tuple(map(str, _array(path, archive, columns_of[0]))) if columns_of else None
-    return _as_data(path, f"the array {quoted(data_name)}", X, columns, labels, label, own)
+        stored = [n for n in _NAMES if n in names and archive.header(n).shape == X.shape[1:]]
+        feature_names = tuple(map(str, _array(path, archive, stored[0]))) if stored else None
+    what = f"the array {quote(data_name)}"
+    return _as_data(path, what, X, columns, labels, label, feature_names)
 
 
 def _data_name(path: Path, archive: Arrays) -> str:
-    """Return which array holds the data: X, else the only one of two or three dimensions."""
+    """Return the name of the data array: X, or else the only one with 2 or 3 dimensions."""
     if _DATA in archive.names:
         return _DATA
     shapes = {name: archive.header(name).shape for name in archive.names}
-    fitting = [name for name, shape in shapes.items() if len(shape) in (2, 3)]
-    if len(fitting) == 1:
-        return fitting[0]
-    held = listed(f"{name} {shape}" for name, shape in shapes.items()) or "no arrays"
+    candidates = [name for name, shape in shapes.items() if len(shape) in (2, 3)]
+    if len(candidates) == 1:
+        return candidates[0]
+    contents = format_names(f"{name} {shape}" for name, shape in shapes.items()) or "no arrays"
     raise InputError(
-        f"{path} has no array X, and {'several' if fitting else 'none'} of two or three "
-        f"dimensions; it holds {held}. Save the data in it as X, or alone in a .npy file."
+        f"{path} has no array X, and {'several' if candidates else 'none'} with two or three "
+        f"dimensions. It holds {contents}. Save the data as X, or as a .npy file."
     )
 
 
 def _array(path: Path, archive: Arrays, name: str) -> NDArray[Any]:
-    """Unpack an array, if it fits in memory as it is stored and as 64-bit numbers."""
+    """Return an array; raise if it and its 64-bit copy do not fit in memory."""
     check_memory(2 * archive.unpacked_size(name), str(path))
-    with _errors_name(path, name):
+    with _name_file_in_errors(path, name):
         return archive[name]
 
 
 def _labels(path: Path, array: NDArray[Any], name: str, shape: tuple[int, ...]) -> NDArray[np.str_]:
-    what = f"{path}: the array {quoted(name)} of labels"
+    what = f"{path}: the array {quote(name)} of labels"
     if array.shape != shape:
         raise InputError(
-            f"{what} should have one value for each row, shape {shape}; it has {array.shape}."
+            f"{what} has the shape {array.shape}, but needs one value for each row: {shape}."
         )
     try:
         texts = array.astype(np.str_).tolist()
     except UnicodeDecodeError:
-        raise InputError(f"{what} holds bytes beyond ASCII. Save them as text.") from None
+        raise InputError(f"{what} holds bytes that are not ASCII. Save them as text.") from None
     return check_labels(str(path), texts, name)
 
 
 @contextmanager
-def _errors_name(path: Path, name: str | None = None) -> Iterator[None]:
-    """Name the file in errors of the reader, and say what to do about pickled objects."""
-    what = str(path) if name is None else f"{path}, array {quoted(name)},"
+def _name_file_in_errors(path: Path, name: str | None = None) -> Iterator[None]:
+    """Re-raise reading errors as InputError with the name of the file and advice."""
+    what = str(path) if name is None else f"{path}, array {quote(name)},"
     try:
         yield
     except InputError:
@@ -121,10 +122,10 @@ def _errors_name(path: Path, name: str | None = None) -> Iterator[None]:
     except ValueError as problem:
         if "pickled" in str(problem):
             raise InputError(
-                f"{what} holds pickled Python objects, which can run code when they are read. Save "
-                "an array of numbers: numpy.save(path, array.astype(float))."
+                f"{what} holds pickled Python objects, which can run code when loaded. Save an "
+                "array of numbers: numpy.save(path, array.astype(float))."
             ) from None
-        raise InputError(f"{what} is not a complete NumPy file: {problem}.") from None
+        raise InputError(f"{what} is not a valid NumPy file: {problem}. Save it again.") from None
 
 
 def _as_data(
@@ -138,24 +139,25 @@ def _as_data(
 ) -> Data:
     kind = _kind(f"{path}: {what}", array)
     with np.errstate(over="ignore"):
-        kept = np.float32 if array.dtype == np.float32 else np.float64
-        X: NDArray[Any] = np.array(array, dtype=kept, order="C")
-    own = names if names and kind == "table" else column_names(*X.shape[1:])
+        dtype = np.float32 if array.dtype == np.float32 else np.float64
+        X: NDArray[Any] = np.array(array, dtype=dtype, order="C")
+    if not names or kind == "shapes":
+        names = column_names(*X.shape[1:])
     if columns is not None:
         if kind == "shapes":
-            raise InputError(f"{path} holds landmarks, which have no columns for --columns.")
-        chosen = choose_columns(str(path), own, None, columns).features
-        X, own = np.ascontiguousarray(X[:, chosen]), tuple(own[i] for i in chosen)
-    check_finite(str(path), X.reshape(len(X), -1), own)
-    return Data(str(path), kind, X, own, row_names(len(X)), labels, label_name)
+            raise InputError(f"{path} holds landmarks, which have no columns. Remove --columns.")
+        chosen = choose_columns(str(path), names, None, columns).features
+        X, names = np.ascontiguousarray(X[:, chosen]), tuple(names[i] for i in chosen)
+    check_finite(str(path), X.reshape(len(X), -1), names)
+    return Data(str(path), kind, X, names, row_names(len(X)), labels, label_name)
 
 
 def _kind(what: str, array: NDArray[Any]) -> Literal["table", "shapes"]:
-    """Return whether an array holds a table or landmarks; raise if it is neither, or empty."""
+    """Return whether an array is a table or landmarks; raise if it is neither, or empty."""
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"{what} holds {array.dtype}, not real numbers. Encode text as numbers, write planar "
-            "landmarks as (n, k, 2), and fields as columns of one array."
+            f"{what} has the dtype {array.dtype}, not real numbers. Encode text as numbers, save "
+            "planar landmarks with the shape (n, k, 2), and save fields as columns of one array."
         )
     is_shapes = array.ndim == 3 and array.shape[2] in (2, 3)
     if not (array.ndim == 2 or is_shapes):
@@ -164,5 +166,5 @@ def _kind(what: str, array: NDArray[Any]) -> Literal["table", "shapes"]:
             "(n, k, 2) or (n, k, 3) for landmarks, (n, height*width) for images."
         )
     if not array.size:
-        raise InputError(f"{what} is empty, of shape {array.shape}.")
+        raise InputError(f"{what} is empty: its shape is {array.shape}.")
     return "shapes" if is_shapes else "table"

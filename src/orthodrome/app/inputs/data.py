@@ -1,4 +1,4 @@
-"""The data of a file, the choice of its columns, and errors for files that cannot be used."""
+"""The data of a file, the choice of its columns, and checks with error messages."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from ..._core.memory import format_bytes
 from .. import memory
 
-_LONGEST_QUOTED = 40
-_MOST_LISTED = 12
-# Names of a first column that names the rows; pandas writes its index as "".
-_NAMES_OF_ROWS = {"", "unnamed: 0", "__index_level_0__", "index", "id", "ids", "name", "row"}
-# Usual names of a column of classes, for advice.
-_NAMES_OF_LABELS = ("label", "labels", "class", "target", "species", "group", "y")
+_MAX_QUOTED = 40
+_MAX_LISTED = 12
+# A first column with one of these names holds row names; pandas names its index "".
+_ROW_NAME_COLUMNS = {"", "unnamed: 0", "__index_level_0__", "index", "id", "ids", "name", "row"}
+# Usual names of label columns, for advice in messages.
+_LABEL_COLUMNS = ("label", "labels", "class", "target", "species", "group", "y")
 _RESERVED = ("row", "predicted", "cluster")  # columns of the tables that commands write
 
 
 class InputError(ValueError):
-    """A file cannot be used; the message says what is wrong, where, and what to do."""
+    """The error for a file that cannot be used."""
 
 
 class UnknownColumnError(InputError):
-    """A file has no column of this name."""
+    """The error for a column that a file does not have."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class UnknownColumnError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The data of a file of n rows or specimens.
+    """The data of a file with n rows or specimens.
 
     Attributes
     ----------
@@ -45,21 +45,21 @@ class Data:
     kind : {"table", "shapes"}
         Rows of numbers, or landmarks.
     X : ndarray of shape (n, d), (n, k, 2) or (n, k, 3)
-        Features or landmarks: finite, float64, or float32 if the file has that.
+        Features or landmarks. Finite; float32 if the file has float32, else float64.
     columns : tuple of str
         Names of the d features; x1, y1, x2, y2, … for landmarks.
     ids : tuple of str
-        Name of each row: a TPS file's ID or IMAGE, an index column, else "row 1", "row 2", …
+        Row names: the ID or IMAGE in a TPS file, an index column, else "row 1", "row 2", …
     labels : ndarray of str of shape (n,) or None
         Class of each row.
     label_name : str or None
         Source of the labels: a column's name, or the regular expression.
     id_name : str or None
-        The column that the ids come from, if any.
+        Name of the column with the ids, if any.
     notes : tuple of str
-        Remarks on how the file was read: its encoding, a missing header, ….
+        Remarks on how the file was read, for example its encoding or a missing header.
     read_seconds : float
-        Time taken to read the file; 0 if there was none.
+        Time to read the file; 0 if the data were not read from a file.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Data:
 
     @property
     def label_title(self) -> str:
-        """A heading for the labels: the name of their column, unless it is taken."""
+        """Name of the label column in written tables; "label" if the name is reserved."""
         name = self.label_name or "label"
         is_pattern = self.kind == "shapes" and not name.isidentifier()
         return "label" if is_pattern or name in _RESERVED else name
@@ -96,25 +96,25 @@ class Data:
 
 
 def column_names(count: int, dimension: int = 1) -> tuple[str, ...]:
-    """Return names for columns: x1, x2, …; for landmarks x1, y1, x2, y2, …."""
+    """Return default column names: x1, x2, …; for landmarks x1, y1, and so on."""
     return tuple(f"{axis}{i + 1}" for i in range(count) for axis in "xyz"[:dimension])
 
 
 def row_names(count: int) -> tuple[str, ...]:
-    """Return names for rows without names: row 1, row 2, …."""
+    """Return default row names: row 1, row 2, and so on."""
     return tuple(f"row {i + 1}" for i in range(count))
 
 
-def quoted(text: str) -> str:
-    """Return text from a file for a message: quoted, shortened, on one line."""
-    return repr(text if len(text) <= _LONGEST_QUOTED else text[:_LONGEST_QUOTED] + "…")
+def quote(text: str) -> str:
+    """Quote text for a message: shortened, on one line."""
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
-def listed(names: Iterable[Any], most: int = _MOST_LISTED) -> str:
-    """Return names for a message, at most `most` of them."""
-    every = [quoted(str(name)) for name in names]
-    rest = len(every) - most
-    return ", ".join(every[:most]) + (f" and {rest} more" if rest > 0 else "")
+def format_names(names: Iterable[Any], max_names: int = _MAX_LISTED) -> str:
+    """Format names for a message; only the first `max_names` are listed."""
+    all_names = [quote(str(name)) for name in names]
+    rest = len(all_names) - max_names
+    return ", ".join(all_names[:max_names]) + (f" and {rest} more" if rest > 0 else "")
 
 
 # ---------------------------------------------------------------------------- columns
@@ -130,7 +130,7 @@ class Selection:
 
     @property
     def texts(self) -> list[int]:
-        """The columns that are read as text."""
+        """Columns to read as text."""
         return [i for i in (self.label, self.ids) if i is not None]
 
 
@@ -139,22 +139,26 @@ def choose_columns(
 ) -> Selection:
     """Choose columns by name.
 
-    Without `columns`, every column is a feature except the label, and except the first one if its
-    name says that it names the rows.
+    Without `columns`, all columns are features except the label and a first column of row names.
     """
     chosen = None if label is None else position(path, names, label, "--label")
-    first = 0 if names and names[0].strip().lower() in _NAMES_OF_ROWS else None
+    first = 0 if names and names[0].strip().lower() in _ROW_NAME_COLUMNS else None
     if columns is None:
         features = [i for i in range(len(names)) if i not in (chosen, first)]
     else:
         features = [position(path, names, name, "--columns") for name in columns]
     if len(set(features)) < len(features):
         twice = next(names[i] for i in features if features.count(i) > 1)
-        raise InputError(f"{path}: --columns has {quoted(twice)} twice; name each column once.")
+        raise InputError(f"{path}: --columns has {quote(twice)} twice. Name each column once.")
     if chosen in features:
-        raise InputError(f"{path}: {quoted(label or '')} is both in --label and in --columns.")
+        raise InputError(
+            f"{path}: {quote(label or '')} is both in --label and in --columns. Remove it from one."
+        )
     if not features:
-        raise InputError(f"{path} has no columns of features. Its columns are {listed(names)}.")
+        raise InputError(
+            f"{path} has no columns of features; it has only {format_names(names)}. Add columns of "
+            "numbers."
+        )
     return Selection(tuple(features), chosen, first if first not in (chosen, *features) else None)
 
 
@@ -163,9 +167,10 @@ def position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
     if wanted in names:
         return list(names).index(wanted)
     near = difflib.get_close_matches(wanted, names, n=1)
-    hint = f" Did you mean {quoted(near[0])}?" if near else ""
+    hint = f" Did you mean {quote(near[0])}?" if near else ""
     raise UnknownColumnError(
-        f"{path} has no column {quoted(wanted)} ({option}).{hint} Its columns are {listed(names)}.",
+        f"{path} has no column {quote(wanted)} ({option}).{hint} Its columns are "
+        f"{format_names(names)}.",
         wanted,
     )
 
@@ -174,7 +179,7 @@ def position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
 
 
 def is_missing_label(text: str) -> bool:
-    """Return whether a cell has no label: empty, or nan. Other words may name a class."""
+    """Return whether a label is missing: empty or nan. "NA" or "none" may name a class."""
     return not text or text.lower() == "nan"
 
 
@@ -189,52 +194,53 @@ def check_labels(path: str, texts: Sequence[str], column: str) -> NDArray[np.str
 def missing_label(where: str, column: str) -> InputError:
     """Return the error for a row without a label."""
     return InputError(
-        f"{where}, column {quoted(column)}: there is no label. Complete it, or remove the row."
+        f"{where}, column {quote(column)}: there is no label. Add it, or remove the row."
     )
 
 
 def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
     """Raise if a value is missing or infinite."""
-    bad = ~np.isfinite(X)
-    if not bad.any():
+    invalid = ~np.isfinite(X)
+    if not invalid.any():
         return
-    row, column = (int(found) for found in np.argwhere(bad)[0])
-    where = f"{path}, row {row + 1}, column {quoted(columns[column])}"
+    row, column = (int(index) for index in np.argwhere(invalid)[0])
+    where = f"{path}, row {row + 1}, column {quote(columns[column])}"
     if np.isnan(X[row, column]):
         counts = dict(zip(columns, np.isnan(X).sum(axis=0).tolist(), strict=True))
         raise InputError(f"{where}: the value is missing (nan). {missing_advice(counts)}")
     raise InputError(f"{where}: the value is infinite. Correct it, or remove the row.")
 
 
-def check_memory(needed: float, what: str, advice: str = "Take a sample of the rows.") -> None:
+def check_memory(needed: float, what: str, advice: str = "Use a sample of the rows.") -> None:
     """Raise if `what` would not fit in the available memory."""
     available = memory.available_memory()
     if available is not None and needed > available:
         raise InputError(
-            f"{what} would take about {format_bytes(needed)} of memory, and "
+            f"{what} would need about {format_bytes(needed)} of memory, but only "
             f"{format_bytes(available)} are available. {advice}".strip()
         )
 
 
 def missing_advice(counts: dict[str, int]) -> str:
     """Return what to do about missing values, given their number in each column."""
-    found = [name for name, count in counts.items() if count]
-    complete = [name for name in counts if name not in found]
-    others = f", or use only complete columns, with --columns: {listed(complete)}"
+    incomplete = [name for name, count in counts.items() if count]
+    complete = [name for name in counts if name not in incomplete]
+    others = f", or use only complete columns, with --columns: {format_names(complete)}"
     return (
-        f"Missing in all: {sum(counts.values())} of the values, in {listed(found)}. Remove these "
-        "rows, or impute the values (for instance with sklearn.impute.SimpleImputer)"
+        f"In total {sum(counts.values())} of the values are missing, in "
+        f"{format_names(incomplete)}. Remove these rows, or impute the values (for instance with "
+        "sklearn.impute.SimpleImputer)"
         f"{others if complete else ''}."
     )
 
 
 def text_advice(texts: Sequence[str], numbers: Sequence[str]) -> str:
-    """Return what to do about columns of text, given the names of both kinds of columns."""
-    usual = [name for known in _NAMES_OF_LABELS for name in texts if name.lower() == known]
-    label = quoted((usual or texts)[0 if usual else -1])
-    others = f", or use only columns of numbers, with --columns: {listed(numbers)}"
+    """Return what to do about text columns, given the names of text and number columns."""
+    likely = [name for known in _LABEL_COLUMNS for name in texts if name.lower() == known]
+    label = quote(likely[0] if likely else texts[-1])
+    others = f", or use only columns of numbers, with --columns: {format_names(numbers)}"
     return (
-        f"Columns with text: {listed(texts)}. If {label} holds the classes, add --label {label}. "
-        "Otherwise encode the text as numbers (for instance with "
+        f"Columns with text: {format_names(texts)}. If {label} holds the classes, add --label "
+        f"{label}. Otherwise encode the text as numbers (for instance with "
         f"sklearn.preprocessing.OneHotEncoder){others if numbers else ''}."
     )

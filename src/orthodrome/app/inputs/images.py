@@ -1,4 +1,4 @@
-"""Images as arrays of numbers between 0 and 1, by Pillow."""
+"""Read and write images with Pillow, as arrays of numbers between 0 and 1."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of shape (height, width) or (height, width, 3)
-        Grey values or colours, between 0 and 1. Transparent pixels are on white, and a photo is
-        turned upright as its camera noted.
+        Grey values or colours, between 0 and 1. Transparent pixels are drawn on white. Photos are
+        rotated according to their EXIF orientation.
 
     Raises
     ------
     InputError
-        If the file is not an image that can be read, or would not fit in memory.
+        If the file is not a readable image, or does not fit in memory.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     MissingExtraError
         If Pillow is not installed.
     """
     file = Path(path)
     if file.is_dir():
-        raise InputError(f"{file} is a folder; give the path of one image.")
+        raise InputError(f"{file} is a folder. Give the path of an image.")
     if not file.exists():
-        raise FileNotFoundError(f"There is no image {file}; check the path.")
+        raise FileNotFoundError(f"There is no image {file}. Check the path.")
     pillow = _require_pillow()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of many pixels; we check memory
-            # from memory: Pillow would read as many bytes as a damaged chunk claims
+            warnings.simplefilter("ignore")  # Pillow warns about large images
+            # read here, because Pillow would allocate what a damaged chunk claims
             content = file.read_bytes()
             with pillow.Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
                 width, height = image.size
                 check_memory(
                     2 * 3 * 8 * width * height,
                     f"{file}, {width} x {height} pixels,",
-                    "Cut out a part, or make it smaller.",
+                    "Crop the image, or reduce its size.",
                 )
                 if beyond := image_size_error(image.size, len(content)):
                     raise InputError(f"{file} is a damaged image: {beyond}.")
-                return _as_numbers(pillow, pillow.ImageOps.exif_transpose(image))
+                return _as_array(pillow, pillow.ImageOps.exif_transpose(image))
     except pillow.UnidentifiedImageError:
-        raise InputError(f"{file} is not a PNG or JPEG image.") from None
+        raise InputError(f"{file} is not a PNG or JPEG image. Convert it.") from None
     except pillow.Image.DecompressionBombError as problem:
-        raise InputError(f"{file} is too large an image: {problem}") from None
+        raise InputError(f"{file} is too large: {problem} Reduce its size.") from None
     except (OSError, SyntaxError, ValueError) as problem:
         if isinstance(problem, InputError | PermissionError):
             raise
@@ -74,23 +74,23 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
 
 
 def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
-    """Write an image with 8 bits for each value, whole or not at all.
+    """Write an image atomically, with 8 bits per value.
 
     Parameters
     ----------
     path : str or path-like
         The file; ``.png``, ``.jpg`` or ``.jpeg``.
     image : array-like of shape (height, width) or (height, width, 3)
-        Grey values or colours between 0 and 1; those beyond are clipped.
+        Grey values or colours. Values outside [0, 1] are clipped.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in IMAGE_SUFFIXES:
-        raise InputError(f"{path}: images are written as {', '.join(IMAGE_SUFFIXES)}.")
-    write_atomically(path, encoded_image(image, suffix))
+        raise InputError(f"{path}: the suffix must be one of {', '.join(IMAGE_SUFFIXES)}.")
+    write_atomically(path, encode_image(image, suffix))
 
 
-def encoded_image(image: ArrayLike, suffix: str = ".png") -> bytes:
-    """Return the content of the file that :func:`write_image` writes."""
+def encode_image(image: ArrayLike, suffix: str = ".png") -> bytes:
+    """Return an image as the bytes of a PNG or JPEG file."""
     values = np.asarray(image, dtype=np.float64)
     if not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] == 3)) or not values.size:
         raise ValueError(
@@ -111,14 +111,14 @@ def _require_pillow() -> Any:
     return require("PIL", "Images", "image")
 
 
-def _as_numbers(pillow: Any, image: Any) -> NDArray[np.float64]:
-    if image.mode.startswith("I"):  # 16 bits of grey
+def _as_array(pillow: Any, image: Any) -> NDArray[np.float64]:
+    if image.mode.startswith("I"):  # 16-bit grey
         return np.asarray(image, dtype=np.float64) / 65535.0
     if "A" in image.mode or "transparency" in image.info:
-        grey = image.mode == "LA"
-        above = image.convert("RGBA")
-        white = pillow.Image.new("RGBA", above.size, "white")
-        image = pillow.Image.alpha_composite(white, above).convert("L" if grey else "RGB")
+        mode = "L" if image.mode == "LA" else "RGB"
+        foreground = image.convert("RGBA")
+        background = pillow.Image.new("RGBA", foreground.size, "white")
+        image = pillow.Image.alpha_composite(background, foreground).convert(mode)
     else:
         image = image.convert("L" if image.mode in ("1", "L") else "RGB")
     return np.asarray(image, dtype=np.float64) / 255.0

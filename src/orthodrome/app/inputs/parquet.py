@@ -1,4 +1,4 @@
-"""Parquet files, read by pyarrow."""
+"""Read parquet files with pyarrow."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .data import (
     check_labels,
     check_memory,
     choose_columns,
-    listed,
-    quoted,
+    format_names,
+    quote,
     row_names,
     text_advice,
 )
@@ -34,9 +34,9 @@ def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None
             return _read(parquet.ParquetFile(opened), str(path), label, columns)
     except (InputError, PermissionError):
         raise
-    except Exception as problem:  # pyarrow raises many kinds on damaged bytes
+    except Exception as problem:  # pyarrow raises many kinds of errors for damaged files
         raise InputError(
-            f"{path} is not a complete parquet file: {str(problem).strip()}."
+            f"{path} is not a valid parquet file: {str(problem).strip()}. Save it again."
         ) from None
 
 
@@ -46,10 +46,10 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(
-            f"{path} has several columns called {quoted(twice[0])}. Give each its own name."
+            f"{path} has several columns called {quote(twice[0])}. Give each a different name."
         )
     index = _pandas_index(schema)
-    if index is not None:  # it names the rows, whatever it is called
+    if index is not None:  # holds row names, whatever its own name
         names = [index, *(name for name in names if name != index)]
         if columns is None:
             columns = [name for name in names if name not in (index, label)]
@@ -59,8 +59,8 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
     features = [names[i] for i in chosen.features]
     _check_numbers(path, schema, features)
     if not n:
-        raise InputError(f"{path} has columns and no rows: {listed(names)}.")
-    advice = "Take a sample of the rows, or fewer columns with --columns."
+        raise InputError(f"{path} has columns but no rows: {format_names(names)}.")
+    advice = "Use a sample of the rows, or fewer columns (--columns)."
     check_memory(2 * 8 * n * len(features) + 200 * n, f"{path}, {n} rows,", advice)
     ids = None if chosen.ids is None else names[chosen.ids]
     table = file.read(columns=[*features, *(names[i] for i in chosen.texts)])
@@ -79,12 +79,12 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
 
 
 def _pandas_index(schema: Any) -> str | None:
-    """Return the column with pandas' index, if pandas has written one."""
+    """Return the name of the column with the pandas index, if there is one."""
     try:
-        wanted = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        indexes = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
     except (KeyError, ValueError, TypeError):
         return None
-    return next((name for name in wanted if isinstance(name, str) and name in schema.names), None)
+    return next((name for name in indexes if isinstance(name, str) and name in schema.names), None)
 
 
 def _check_numbers(path: str, schema: Any, features: Sequence[str]) -> None:
@@ -95,13 +95,13 @@ def _check_numbers(path: str, schema: Any, features: Sequence[str]) -> None:
     texts = [name for name in features if name not in numbers]
     if texts:
         raise InputError(
-            f"{path}, column {quoted(texts[0])}: its values are of type {kinds[texts[0]]}, not "
+            f"{path}, column {quote(texts[0])}: the values have the type {kinds[texts[0]]}, not "
             f"numbers. {text_advice(texts, numbers)}"
         )
 
 
 def _floats(column: Any) -> NDArray[np.float64]:
-    """Return a column as numbers, NaN where a value is missing."""
+    """Return a column as numbers; missing values become NaN."""
     values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     return np.asarray(values, dtype=np.float64)
 

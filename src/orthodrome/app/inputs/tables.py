@@ -1,4 +1,4 @@
-"""Tables of text as arrays: pandas reads them; a slower reader finds the line of an error."""
+"""Read text tables with pandas; a slower reader finds the line of an error."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from .data import (
     Selection,
     check_memory,
     choose_columns,
+    format_names,
     is_missing_label,
-    listed,
     missing_advice,
     missing_label,
-    quoted,
+    quote,
     row_names,
     text_advice,
 )
 from .text import BLANKS, NUMBER, TextTable, is_number, open_table, restore_formula
 
-# Cells that stand for a missing value, in lower case.
+# Cells that mean a missing value, in lower case.
 _MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 _INFINITE = frozenset({"inf", "infinity"})
-# Bytes for each row besides its numbers: its name and perhaps its label, as text.
+# Bytes per row in addition to its numbers: its name and perhaps its label.
 _BYTES_PER_ROW = 200
-_COPIES = 2  # the chunks, and the array made of them
+_COPIES = 2  # the chunks, and the array concatenated from them
 _CHUNK_CELLS = 1 << 20
-_CHUNK_ROWS = 1000  # at least: pandas takes time for each column of a chunk
-_WIDEST = 20_000  # columns; of more, pandas takes much memory
+_CHUNK_ROWS = 1000  # minimum, since pandas has a cost per column of a chunk
+_MAX_PANDAS_COLUMNS = 20_000  # with more, pandas needs much memory
 _SNIFFED_BYTES = 1 << 16
 
-#: Numbers of the features, texts by the position of their column, and the decimal sign.
+#: The features, the text columns by position, and the decimal separator.
 _Columns = tuple[NDArray[np.float64], dict[int, list[str]], str]
 
 
 def read_table(
     path: Path, *, label: str | None = None, columns: Sequence[str] | None = None
 ) -> Data:
-    """Read a table of text (csv, tsv, txt); see :func:`read_data`."""
+    """Read a text table (csv, tsv, txt); see :func:`read_data`."""
     table = open_table(path)
     chosen = choose_columns(table.path, table.names, label, columns)
     rows = _estimated_rows(path)
     check_memory(
         rows * (_COPIES * 8 * len(chosen.features) + _BYTES_PER_ROW),
         f"{path}, about {rows:.0f} rows,",
-        f"Take a sample of the rows, or fewer of its {len(table.names)} columns with --columns.",
+        f"Use a sample of the rows, or fewer of its {len(table.names)} columns (--columns).",
     )
-    X, texts, decimal = _by_pandas(table, chosen) or _by_hand(table, chosen, ".")
+    X, texts, decimal = _read_with_pandas(table, chosen) or _read_records(table, chosen, ".")
     notes = ("Numbers were read with decimal commas.",) if decimal == "," else ()
     return Data(
         table.path,
@@ -77,31 +77,31 @@ def _estimated_rows(path: Path) -> float:
     return path.stat().st_size * max(head.count(b"\n"), 1) / len(head)
 
 
-# ---------------------------------------------------------------------------- by pandas
+# ---------------------------------------------------------------------------- with pandas
 
 
-def _by_pandas(table: TextTable, chosen: Selection) -> _Columns | None:
+def _read_with_pandas(table: TextTable, chosen: Selection) -> _Columns | None:
     """Read the columns quickly; return None if the file needs the slower reader."""
     first = next(table.records(), None)
-    if first is None or not table.plain or len(table.names) > _WIDEST:
+    if first is None or not table.plain or len(table.names) > _MAX_PANDAS_COLUMNS:
         return None
     cells = [first[1][i] for i in chosen.features]
     for decimal in "." if table.separator == "," else ".,":
-        # pandas reads True and False as numbers, if a column has nothing else
+        # pandas would read a column of True and False as numbers
         if not all(is_number(cell.replace(decimal, ".")) for cell in cells):
             continue
         try:
-            return _chunks(table, chosen, decimal)
-        except (ValueError, OverflowError, Warning):  # pandas warns before it drops cells
+            return _read_chunks(table, chosen, decimal)
+        except (ValueError, OverflowError, Warning):  # pandas warns if it drops cells
             continue
     return None
 
 
-def _chunks(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
+def _read_chunks(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
     pandas = require("pandas", "Tables", "cli")
     features, width = list(chosen.features), len(table.names)
-    # before 3.1, the default parser is off by a last bit now and then
-    old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
+    # before 3.1, the default parser sometimes makes an error in the last bit
+    is_old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
     numbers: list[NDArray[np.float64]] = []
     texts: dict[int, list[str]] = {i: [] for i in chosen.texts}
     with table.open() as file, warnings.catch_warnings():
@@ -118,14 +118,14 @@ def _chunks(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
             dtype=dict.fromkeys(range(width), object) | dict.fromkeys(features, np.float64),
             keep_default_na=False,
             chunksize=max(_CHUNK_CELLS // width, _CHUNK_ROWS),
-            float_precision="round_trip" if old else None,
+            float_precision="round_trip" if is_old else None,
         ):
             numbers.append(chunk[features].to_numpy(dtype=np.float64))
             for i, column in texts.items():
                 column.extend(restore_formula(cell.strip()) for cell in chunk[i])
-            # a line with too few cells is padded with empty ones
+            # pandas pads a line with too few cells with empty cells
             if width - 1 not in features and (chunk[width - 1] == "").any():
-                raise ValueError("perhaps a short line")
+                raise ValueError("a line may have too few cells")
     X = np.ascontiguousarray(np.concatenate(numbers))
     labels = [] if chosen.label is None else texts[chosen.label]
     if not np.isfinite(X).all() or any(map(is_missing_label, labels)):
@@ -136,42 +136,41 @@ def _chunks(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
 # ---------------------------------------------------------------------------- record by record
 
 
-def _by_hand(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
-    """Read the columns record by record; errors name the line, the row and the column."""
+def _read_records(table: TextTable, chosen: Selection, decimal: str) -> _Columns:
+    """Read the columns record by record; raise errors with the line, row and column."""
     numbers = array("d")
     texts: dict[int, list[str]] = {i: [] for i in chosen.texts}
     row = 0
     for row, (line, cells) in enumerate(table.records(), start=1):
-        place = f"{table.path}, line {line} (data row {row})"
+        location = f"{table.path}, line {line} (data row {row})"
         features = [_with_point(cells[i], decimal) for i in chosen.features]
         try:
             values = list(map(float, features))
         except ValueError:
             values = [math.nan]
-        # Python reads 1_000 as a thousand, and "nan" and "1e999" without an error
+        # float() also accepts "1_000", "nan" and "1e999"
         if not math.isfinite(sum(values)) or "_" in "".join(features):
             for i, cell in zip(chosen.features, features, strict=True):
                 if not is_number(cell):
                     if decimal == "." and _has_decimal_comma(table, cell):
-                        return _by_hand(table, chosen, ",")
-                    where = f"{place}, column {quoted(table.names[i])}: "
-                    raise InputError(where + _problem(table, chosen, decimal, cells[i]))
+                        return _read_records(table, chosen, ",")
+                    where = f"{location}, column {quote(table.names[i])}: "
+                    raise InputError(where + _explain(table, chosen, decimal, cells[i]))
         numbers.extend(values)
         for i, column in texts.items():
             column.append(restore_formula(cells[i].strip()))
             if i == chosen.label and is_missing_label(column[-1]):
-                raise missing_label(place, table.names[i])
+                raise missing_label(location, table.names[i])
     if not row:
         raise InputError(
-            f"{table.path} has a header and no rows below it. Its columns are "
-            f"{listed(table.names)}."
+            f"{table.path} has a header but no rows. Its columns are {format_names(table.names)}."
         )
     X = np.frombuffer(numbers, dtype=np.float64).reshape(row, -1).copy()
     return X, texts, decimal
 
 
 def _with_point(cell: str, decimal: str) -> str:
-    """Return a number as Python writes it; a point among decimal commas makes it invalid."""
+    """Return a number with a decimal point; if commas are expected, a point is invalid."""
     if decimal == ".":
         return cell
     return "." if "." in cell else cell.replace(",", ".")
@@ -181,33 +180,35 @@ def _has_decimal_comma(table: TextTable, cell: str) -> bool:
     return table.separator != "," and cell.count(",") == 1 and is_number(cell.replace(",", "."))
 
 
-def _problem(table: TextTable, chosen: Selection, decimal: str, cell: str) -> str:
-    """Return why a cell is not a finite number, and what to do."""
+def _explain(table: TextTable, chosen: Selection, decimal: str, cell: str) -> str:
+    """Return why a cell is not a finite number and what to do."""
     if decimal == "," and is_number(cell):
         return (
-            f"{quoted(cell)} has a decimal point, and other numbers of the file have decimal "
-            "commas. Write all of them with a point."
+            f"{quote(cell)} has a decimal point, but other numbers of the file have decimal "
+            "commas. Use decimal points for all numbers."
         )
     text, number = cell.strip().lower(), cell.replace(",", ".")
     overflows = NUMBER.fullmatch(number) is not None and math.isinf(float(number))
     if overflows or text.lstrip("+-") in _INFINITE:
-        return f"{quoted(cell)} is infinite, or too large. Correct it, or remove the row."
+        return f"{quote(cell)} is infinite or too large. Correct it, or remove the row."
     if text in _MISSING:
-        counts = _counts(table, chosen, lambda text: text.strip().lower() in _MISSING)
-        return f"the value is missing ({quoted(cell)}). {missing_advice(counts)}"
+        counts = _count_cells(table, chosen, lambda text: text.strip().lower() in _MISSING)
+        return f"the value is missing ({quote(cell)}). {missing_advice(counts)}"
 
     def is_text(text: str) -> bool:
         return not (is_number(_with_point(text, decimal)) or text.strip().lower() in _MISSING)
 
-    counts = _counts(table, chosen, is_text)
+    counts = _count_cells(table, chosen, is_text)
     numbers = [name for name, count in counts.items() if not count]
     texts = [name for name, count in counts.items() if count]
-    return f"{quoted(cell)} is not a number. {text_advice(texts, numbers)}"
+    return f"{quote(cell)} is not a number. {text_advice(texts, numbers)}"
 
 
-def _counts(table: TextTable, chosen: Selection, holds: Callable[[str], bool]) -> dict[str, int]:
-    """Count the cells of each feature, in the whole file, for which `holds`."""
+def _count_cells(
+    table: TextTable, chosen: Selection, condition: Callable[[str], bool]
+) -> dict[str, int]:
+    """Count the cells of each feature, in the whole file, that satisfy a condition."""
     counts: Counter[int] = Counter()
     for _, cells in table.records():
-        counts.update(i for i in chosen.features if holds(cells[i]))
+        counts.update(i for i in chosen.features if condition(cells[i]))
     return {table.names[i]: counts[i] for i in chosen.features}

@@ -1,4 +1,4 @@
-"""Text in columns: its encoding, separator, header and records, with line numbers for errors."""
+"""Find the encoding, separator and header of a text table, and read its records."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-from .data import InputError, column_names, listed, quoted
+from .data import InputError, column_names, format_names, quote
 
 _SNIFFED_BYTES = 1 << 16
 _SNIFFED_RECORDS = 20
 _CHUNK = 1 << 20
-_LONGEST_LINE = 1 << 24  # 16 MiB, about a million numbers
+_MAX_LINE = 1 << 24  # 16 MiB, about a million numbers
 BLANKS = " "
-# Tab before semicolon before comma: commas are often inside cells, as decimal commas and in text.
+# In order of preference. The comma comes late because cells often contain commas.
 _SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma", BLANKS: "blank"}
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-# First characters of a cell that may make a spreadsheet run it: =, +, -, @ (CWE-1236) and tab, and
-# to be safe line breaks and the full-width forms of the four signs.
+# Spreadsheets may run a cell that starts with =, +, -, @ or tab (CWE-1236). Line breaks and the
+# full-width forms of these characters are included to be safe.
 _FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _BINARY = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
     b"%PDF": "a PDF document",
-    b"PAR1": "a parquet file; name it .parquet",
-    b"\x93NUMPY": "a NumPy array; name it .npy",
-    b"PK\x03\x04": "a zip archive: an Excel workbook to be saved as CSV, or NumPy arrays (.npz)",
-    b"\x1f\x8b": "compressed by gzip; unpack it first",
+    b"PAR1": "a parquet file; rename it to .parquet",
+    b"\x93NUMPY": "a NumPy array; rename it to .npy",
+    b"PK\x03\x04": "a zip archive; save an Excel workbook as CSV, or rename NumPy arrays to .npz",
+    b"\x1f\x8b": "a gzip file; decompress it first",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as CSV",
     b"\x89HDF": "an HDF5 file; save the array as .npy",
 }
-_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 # ---------------------------------------------------------------------------- cells
 
 
 def is_number(cell: str) -> bool:
-    """Return whether a cell is a finite number; not "nan", nor Python's "1_000"."""
+    """Return whether a cell is a finite number; "nan" and "1_000" are not."""
     return NUMBER.fullmatch(cell) is not None and math.isfinite(float(cell))
 
 
 def escape_formula(text: str) -> str:
-    """Return a cell with ``'`` in front if a spreadsheet might run it as a formula.
+    """Prefix a cell with ``'`` if a spreadsheet might run it as a formula.
 
-    Text that is a finite number, such as the label "-1", is not changed.
+    Finite numbers, such as the label "-1", are not changed.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def escape_formula(text: str) -> str:
 
 
 def restore_formula(cell: str) -> str:
-    """Return the text of a cell that :func:`escape_formula` may have changed.
+    """Undo :func:`escape_formula`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _is_formula(text: str) -> bool:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text file in columns. Its records are read on request."""
+    """A text table. Records are read from the file each time they are iterated over."""
 
     path: str
     encoding: str
@@ -91,16 +91,16 @@ class TextTable:
     names: tuple[str, ...] = ()
     has_header: bool = False
     notes: tuple[str, ...] = ()
-    plain: bool = True  # False: zero bytes or an endless line, which pandas would accept
+    plain: bool = True  # False: it has zero bytes or a very long line, which pandas would accept
 
     def open(self) -> TextIO:
         """Open the file."""
-        # cp1252 leaves five bytes undefined; they must not stop the reading of numbers
+        # five bytes are undefined in cp1252; replace them so that numbers can still be read
         errors = "replace" if self.encoding == "cp1252" else "strict"
         return open(self.path, encoding=self.encoding, errors=errors, newline="")
 
     def raw_records(self, file: TextIO) -> Iterator[tuple[int, list[str]]]:
-        """Yield the records of an open file that are not blank, each with its first line."""
+        """Yield the first line number and the cells of each record that is not blank."""
         reader = csv.reader(self._lines(file), delimiter=self.separator, strict=True)
         line = 1
         while True:
@@ -108,8 +108,8 @@ class TextTable:
                 cells = next(reader, None)
             except csv.Error as problem:
                 raise InputError(
-                    f"{self.path}, line {line}: {problem}. Look for a quote that is not closed, "
-                    "here or above, or that is not written twice inside quotes."
+                    f"{self.path}, line {line}: {problem}. Look, here or above, for a quote that "
+                    "is not closed, or not doubled inside a quoted cell."
                 ) from None
             except UnicodeError:
                 raise InputError(
@@ -123,36 +123,36 @@ class TextTable:
             line = reader.line_num + 1
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield each record below the header, with the number of its first line."""
+        """Yield the first line number and the cells of each record after the header."""
         with self.open() as file:
             for line, cells in islice(self.raw_records(file), int(self.has_header), None):
                 if len(cells) != len(self.names):
-                    raise self._ragged(line, cells)
+                    raise self._ragged_line_error(line, cells)
                 yield line, cells
 
     def _lines(self, file: TextIO) -> Iterator[str]:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), ""), start=1):
-            if len(line) == _LONGEST_LINE:
+        for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), start=1):
+            if len(line) == _MAX_LINE:
                 raise InputError(
-                    f"{self.path}, line {number}: the line is longer than {_LONGEST_LINE} "
-                    "characters. A table has one line for each row."
+                    f"{self.path}, line {number}: the line is longer than {_MAX_LINE} "
+                    "characters. Write one line for each row."
                 )
             if "\0" in line:
                 raise InputError(
                     f"{self.path}, line {number}: the line has zero bytes, so the file is binary "
-                    "or damaged. Save it as CSV in UTF-8."
+                    "or damaged. Save the data as CSV in UTF-8."
                 )
-            # not split(): it also splits at no-break spaces, which may be within a name
+            # not split(), which also splits at no-break spaces inside names
             if self.separator == BLANKS:
                 line = " ".join(filter(None, line.strip().split(BLANKS))) + "\n"
             yield line
 
-    def _ragged(self, line: int, cells: list[str]) -> InputError:
+    def _ragged_line_error(self, line: int, cells: list[str]) -> InputError:
         first = "header" if self.has_header else "first line"
         extra = len(cells) == len(self.names) + 1 and self.has_header
-        advice = "; if every line begins with the name of its row, name that column too"
+        advice = ". If the first column holds row names, name that column too"
         return InputError(
-            f"{self.path}, line {line}: the line has {len(cells)} cells, and the {first} has "
+            f"{self.path}, line {line}: the line has {len(cells)} cells, but the {first} has "
             f"{len(self.names)}, separated by {_SEPARATORS[self.separator]}. Correct the line, or "
             f"put quotes around cells that contain the separator{advice if extra else ''}."
         )
@@ -165,31 +165,31 @@ def open_table(path: Path) -> TextTable:
     with bare.open() as file:
         line, cells = next(bare.raw_records(file), (1, []))
     if not cells:
-        raise InputError(f"{path} is empty. A table has a header and one line for each row.")
+        raise InputError(f"{path} is empty. A table needs a header and one line for each row.")
     names = [restore_formula(cell.strip()) for cell in cells]
-    has_header = not _all_numbers(names, bare.separator) or _counts_columns(names)
+    has_header = not _all_numbers(names, bare.separator) or _are_default_names(names)
     if not has_header:
         names = list(column_names(len(cells)))
         notes.append(
-            "The first line has only numbers, so there is no header: the columns are called "
-            f"{listed(names, 3)}."
+            "The first line has only numbers, so there is no header. The columns are called "
+            f"{format_names(names, 3)}."
         )
     elif sum(map(is_number, names)) > len(names) / 2:
         notes.append(
-            f"The first line was taken for a header, though most of it is numbers: "
-            f"{listed(names, 4)}. If it is data, add a line with the names of the columns above it."
+            "The first line was used as the header, although most of its cells are numbers: "
+            f"{format_names(names, 4)}. If it is data, add a line with column names above it."
         )
     _check_names(f"{path}, line {line}", names)
     return replace(bare, names=tuple(names), has_header=has_header, notes=tuple(notes))
 
 
 def _all_numbers(cells: list[str], separator: str) -> bool:
-    """Return whether all cells are numbers, perhaps with decimal commas."""
+    """Return whether all cells are numbers; decimal commas are allowed."""
     return all(is_number(cell if separator == "," else cell.replace(",", ".", 1)) for cell in cells)
 
 
-def _counts_columns(cells: list[str]) -> bool:
-    """Return whether these are pandas' names of unnamed columns: 0, 1, 2, …."""
+def _are_default_names(cells: list[str]) -> bool:
+    """Return whether the names are 0, 1, 2, …, the default of pandas."""
     return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
 
 
@@ -197,15 +197,15 @@ def _check_names(where: str, names: list[str]) -> None:
     for position, name in enumerate(names):
         if not name and position:
             raise InputError(
-                f"{where}: column {position + 1} of the header has no name. Name it, or remove a "
-                "separator at the end of the lines."
+                f"{where}: column {position + 1} of the header has no name. Name it, or remove "
+                "separators at the end of the lines."
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         columns = [str(i + 1) for i, name in enumerate(names) if name == twice]
         raise InputError(
-            f"{where}: columns {' and '.join(columns)} are called {quoted(twice)}. Give every "
-            "column its own name."
+            f"{where}: columns {' and '.join(columns)} are called {quote(twice)}. Give "
+            "each column a different name."
         )
 
 
@@ -213,39 +213,39 @@ def _check_names(where: str, names: list[str]) -> None:
 
 
 def _encoding(path: Path) -> tuple[str, list[str], bool]:
-    """Return the encoding of a text file, notes on it, and whether its lines are plain."""
+    """Return the encoding of a text file, notes, and whether its lines are plain."""
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
     for magic, what in _BINARY.items():
         if head.startswith(magic):
-            raise InputError(f"{path} is not text in columns but {what}.")
-    for mark, encoding in _MARKS.items():
+            raise InputError(f"{path} is not a text table but {what}.")
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding, [], True
     if b"\0" in head:
         raise InputError(
-            f"{path} is not text in columns: it has zero bytes, so it is binary, or UTF-16 "
-            "without a byte order mark. Save it as CSV in UTF-8."
+            f"{path} is not a text table: it has zero bytes, so it is binary, or UTF-16 without a "
+            "byte order mark. Save the data as CSV in UTF-8."
         )
     is_utf8, plain = _scan(path)
     if is_utf8:
         return "utf-8", [], plain
     note = (
-        "The file is not UTF-8 and was read as Windows-1252 (Latin-1). Check names with accents; "
-        "if they are wrong, save the file as UTF-8."
+        "The file is not UTF-8 and was read as Windows-1252 (Latin-1). Check letters with accents. "
+        "If they are wrong, save the file as UTF-8."
     )
     return "cp1252", [note], plain
 
 
 def _scan(path: Path) -> tuple[bool, bool]:
-    """Return whether a file is UTF-8, and whether it has no zero bytes and no endless line."""
+    """Return whether a file is UTF-8, and whether it has no zero bytes and no very long line."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     is_utf8, plain, length, chunk = True, True, 0, b"\n"
     with path.open("rb") as file:
         while chunk:
             chunk = file.read(_CHUNK)
             length = 0 if b"\n" in chunk or b"\r" in chunk else length + len(chunk)
-            plain = plain and b"\0" not in chunk and length < _LONGEST_LINE
+            plain = plain and b"\0" not in chunk and length < _MAX_LINE
             try:
                 if is_utf8:
                     decoder.decode(chunk, final=not chunk)
@@ -255,18 +255,21 @@ def _scan(path: Path) -> tuple[bool, bool]:
 
 
 def _separator(path: str, encoding: str) -> str:
-    """Return the first separator that splits the first records into equally many cells."""
-    most, best = 0, ","
+    """Return the first separator that splits the first records into equally many cells.
+
+    If there is none, the table has one column, or ragged lines, which raise an error later.
+    """
+    widest, best = 0, ","
     for separator in _SEPARATORS:
         table = TextTable(path, encoding, separator)
         try:
             with table.open() as file:
                 records = islice(table.raw_records(file), _SNIFFED_RECORDS)
                 widths = [len(cells) for _, cells in records]
-        except InputError:  # quotes that do not fit this separator
+        except InputError:  # the quotes do not fit this separator
             continue
         if widths and widths[0] > 1 and len(set(widths)) == 1:
             return separator
-        if separator != BLANKS and max(widths[:1], default=0) >= max(most, 2):
-            most, best = widths[0], separator
-    return best  # of ragged lines, which raise an error later, or of a single column
+        if separator != BLANKS and max(widths[:1], default=0) >= max(widest, 2):
+            widest, best = widths[0], separator
+    return best
