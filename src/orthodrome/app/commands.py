@@ -257,7 +257,7 @@ def cluster() -> None:
 
 @_command(
     "train.csv --label species --test new.csv",
-    _argument("data", "TRAIN", "csv, tsv, parquet, npz or tps"),
+    _argument("data", "TRAIN", "csv, tsv, parquet, npz or tps file"),
     _option("--test", "rows to predict", metavar="FILE"),
     _option("--cv", "number of folds (default: 5)", int | None, metavar="FOLDS"),
     _method(CLASSIFIERS),

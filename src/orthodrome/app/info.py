@@ -239,8 +239,8 @@ def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
             "it holds classes, not row names or measurements."
         )
     elif singletons:
-        names = format_names(singletons)
-        advice.append(f"Classes with a single row cannot be cross-validated: {names}.")
+        text = format_names(singletons)
+        advice.append(f"Classes with a single row cannot be cross-validated: {text}.")
     return sizes
 
 
@@ -310,12 +310,12 @@ def _meaning(mean_angle: float, largest: float) -> str:
     stretch = 0.0 if largest < 1e-6 else math.radians(largest) / math.sin(math.radians(largest)) - 1
     if largest < _FLAT_ANGLE:
         return (
-            "the data are nearly flat: kernel PGA and kernel PCA agree to within "
+            "the data are nearly flat, so kernel PGA and kernel PCA agree to within "
             f"{max(stretch, 1e-3):.1%}"
         )
     return (
-        f"curvature matters: distances from the mean along the sphere are up to {stretch:.0%} "
-        "longer than in kernel PCA, so kernel PGA is worth using"
+        f"distances from the mean along the sphere are up to {stretch:.0%} longer than in kernel "
+        "PCA, so kernel PGA is worth using"
     )
 
 
