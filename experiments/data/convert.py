@@ -28,7 +28,7 @@ from acclaim import joint_positions, parse_amc, parse_asf
 from numpy.typing import NDArray
 
 from orthodrome.datasets import cache_folder
-from orthodrome.datasets._download import checked_fields, download
+from orthodrome.datasets._download import download, read_checked_fields
 from orthodrome.datasets._folders import store_file
 from orthodrome.datasets._readers import read_picture
 from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
@@ -52,7 +52,7 @@ def convert(name: str, raw: Path | None = None) -> Path:
         try:
             contents = _read(source, raw / name) if raw else download(source, verbose=True)
             content = converted(contents, source, entry)
-            checked_fields(content, entry, str(source))
+            read_checked_fields(content, entry, str(source))
         except Exception as error:
             failures.append(f"{source}: {error}")
             continue

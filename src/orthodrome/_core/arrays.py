@@ -91,7 +91,7 @@ class Arrays:
     """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
-        with _corruption_reported():
+        with _report_corruption():
             self._archive = zipfile.ZipFile(file)
         self._members: dict[str, zipfile.ZipInfo] = {}
         for member in self._archive.infolist():
@@ -119,13 +119,13 @@ class Arrays:
 
     def header(self, name: str) -> ArrayHeader:
         """Return the header of an array, without reading its values."""
-        with _corruption_reported(), self._archive.open(self._members[name]) as file:
+        with _report_corruption(), self._archive.open(self._members[name]) as file:
             return read_header(file, self.unpacked_size(name))
 
     def __getitem__(self, name: str) -> Array:
         self.header(name)  # check sizes before allocating memory
         with (
-            _corruption_reported(),
+            _report_corruption(),
             warnings.catch_warnings(action="ignore"),
             self._archive.open(self._members[name]) as file,
         ):
@@ -138,7 +138,7 @@ class Arrays:
 
 
 @contextmanager
-def _corruption_reported() -> Iterator[None]:
+def _report_corruption() -> Iterator[None]:
     """Raise a ValueError for any error of zipfile, zlib and NumPy on damaged bytes."""
     try:
         yield

@@ -74,7 +74,7 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
     if any(isinstance(each, ProgressBar) for each in getattr(estimator, "_skl_callbacks", [])):
         return nullcontext()
     try:
-        return _added(estimator, ProgressBar())
+        return _add_callback(estimator, ProgressBar())
     except ImportError as error:
         raise ImportError(
             "verbose=True shows scikit-learn's ProgressBar, which needs rich: "
@@ -83,7 +83,7 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _added(estimator: Any, callback: Any) -> Iterator[None]:
+def _add_callback(estimator: Any, callback: Any) -> Iterator[None]:
     """Add a callback to an estimator within the context; a running fit still tears it down."""
     before = getattr(estimator, "_skl_callbacks", [])
     estimator.set_callbacks(*before, callback)
@@ -95,7 +95,7 @@ def _added(estimator: Any, callback: Any) -> Iterator[None]:
 
 def reporting(estimator: Any, report: Callable[[float], None]) -> AbstractContextManager[None]:
     """Let the estimator's fits call ``report(fraction)`` within the context."""
-    return _added(estimator, _Reporter(report))
+    return _add_callback(estimator, _Reporter(report))
 
 
 class _Reporter:

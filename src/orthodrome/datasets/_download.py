@@ -26,7 +26,7 @@ class _WrongArrays(ValueError):
     """The arrays of a source are not those of the registry."""
 
 
-def obtain(
+def fetch_dataset(
     entry: DatasetEntry, folders: Sequence[Path], *, network: bool, verbose: bool
 ) -> tuple[dict[str, Any], str]:
     """Return the fields of a data set from the first valid source, and their origin.
@@ -47,7 +47,7 @@ def obtain(
             continue
         try:
             content = _fetch(source, entry, verbose)
-            fields = checked_fields(content, entry, str(source))
+            fields = read_checked_fields(content, entry, str(source))
         except Exception as error:  # network errors, changed formats: try the next source
             # requests' long messages end with the cause
             text = str(error)[-160:] if isinstance(error, OSError) else str(error)
@@ -55,11 +55,11 @@ def obtain(
             any_mismatch = any_mismatch or isinstance(error, _WrongArrays)
             continue
         return fields, str(source) if source.local else _store(content, source, entry)
-    message = absent_message(entry, folders, reasons)
+    message = missing_message(entry, folders, reasons)
     raise ValueError(message) if any_mismatch else FileNotFoundError(message)
 
 
-def checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
+def read_checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
     """Return the fields of a file; raise a ValueError for other arrays than the registry's."""
     fields = read_fields(content, entry)
     check_arrays(fields, entry, origin)
@@ -78,7 +78,7 @@ def check_arrays(
         )
 
 
-def absent_message(
+def missing_message(
     entry: DatasetEntry, folders: Sequence[Path], reasons: Sequence[str] = ()
 ) -> str:
     """Return a message: what is missing, where it was searched, which file to place where."""

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.utils import Bunch
 
 from .._core.checks import check_flag
-from ._download import absent_message, check_arrays, obtain
+from ._download import check_arrays, fetch_dataset, missing_message
 from ._folders import Folder, data_folders
 from ._frames import with_frames
 from ._readers import read_fields
@@ -57,7 +57,7 @@ def path(name: str, *, data_home: Folder | None = None) -> Path:
     folders = data_folders(data_home)
     file = _find_file(entry, folders)
     if file is None:
-        raise FileNotFoundError(absent_message(entry, folders))
+        raise FileNotFoundError(missing_message(entry, folders))
     return file
 
 
@@ -164,7 +164,7 @@ def load(
     folders = data_folders(data_home)
     file = _find_file(entry, folders)
     if file is None:
-        fields, origin = obtain(entry, folders, network=download_if_missing, verbose=verbose)
+        fields, origin = fetch_dataset(entry, folders, network=download_if_missing, verbose=verbose)
     else:
         fields, origin = _read(file, entry), str(file)
         if verify:

@@ -143,7 +143,7 @@ def _fields(data: Any, names: list[str], target: Target = (None, []), **views: A
     return found | views
 
 
-def _target_of(arrays: dict[str, NDArray[Any]]) -> Target:
+def _read_target(arrays: dict[str, NDArray[Any]]) -> Target:
     """Return the class codes and class names of a file, if it has classes."""
     if "classes" in arrays:
         return arrays["y"].astype(np.int64), arrays["classes"]
@@ -182,14 +182,14 @@ def _read_pen_strokes(content: bytes, entry: DatasetEntry) -> Fields:
 
 def _read_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    images, target = arrays["X"], _target_of(arrays)
+    images, target = arrays["X"], _read_target(arrays)
     data = images.reshape(len(images), -1)
     return _fields(data, _entry_names("pixel", images), target, images=images)
 
 
 def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X")
-    landmarks, target = arrays["X"], _target_of(arrays)
+    landmarks, target = arrays["X"], _read_target(arrays)
     outlines = {name: arrays[name] for name in ("outlines",) if name in arrays}
     names = _coordinate_names(landmarks)
     return _fields(landmarks, names, target, landmarks=landmarks, **outlines)
@@ -206,7 +206,7 @@ def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
 
 def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    matrices, target = arrays["X"], _target_of(arrays)
+    matrices, target = arrays["X"], _read_target(arrays)
     return _fields(matrices, _entry_names("entry", matrices), target, matrices=matrices)
 
 

@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator
 from .._core.machine import versions
 from .._core.warn import warn_user
 from .allowed import OBJECTS
-from .decode import checked_sizes, decode
-from .encode import encode, zipped
+from .decode import check_sizes, decode
+from .encode import encode, zip_members
 
 #: Major and minor version of the format; older minor versions can be read.
 FORMAT = (1, 0)
@@ -36,7 +36,7 @@ def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
             "model of save must be an estimator, a denoiser, a kernel, a solver or a pipeline; got "
             f"{type(model).__name__}."
         )
-    checked_notes = _checked_notes({} if notes is None else notes)
+    checked_notes = _check_notes({} if notes is None else notes)
     schema, files = encode(model)
     members = files | {_SCHEMA: json.dumps(schema).encode()}
     manifest = {
@@ -45,14 +45,14 @@ def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
         "notes": checked_notes,
         "sha256": {name: _digest(data) for name, data in members.items()},
     }
-    return zipped({_MANIFEST: json.dumps(manifest, indent=1).encode(), **members})
+    return zip_members({_MANIFEST: json.dumps(manifest, indent=1).encode(), **members})
 
 
 def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _checked_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
+def _check_notes(notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return notes as a dictionary; raise a ValueError unless JSON can store it exactly."""
     given = dict(notes) if isinstance(notes, Mapping) else None
     try:
@@ -81,7 +81,7 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
         If the file is invalid. The message continues "the file cannot be loaded as a model:".
     """
     with ZipFile(io.BytesIO(data)) as archive:
-        names = checked_sizes(archive, len(data)).keys()
+        names = check_sizes(archive, len(data)).keys()
         for needed in (_MANIFEST, _SCHEMA):
             if needed not in names:
                 raise ValueError(f"it is a zip archive without {needed}, not a model file")

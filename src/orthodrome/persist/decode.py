@@ -147,7 +147,7 @@ def parameter_names(value: Any) -> list[str]:
 # ---------------------------------------------------------------------- arrays
 
 
-def checked_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
+def check_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
     """Return the sizes of the members; raise a ValueError if their sum exceeds `limit`."""
     sizes: dict[str, int] = {}
     for member in archive.infolist():
@@ -183,7 +183,7 @@ def _read_array(content: bytes, name: str = _ARRAY) -> Any:
 def _read_sparse(content: bytes, kind: Any) -> Any:
     """Return a CSR array; check its indices, which compiled code does not check."""
     with ZipFile(io.BytesIO(content)) as archive:
-        names = checked_sizes(archive, len(content))
+        names = check_sizes(archive, len(content))
         arrays = {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in names}
     is_array = bool(arrays.pop("_is_array", False))
     if arrays.keys() != {"data", "format", "indices", "indptr", "shape"}:

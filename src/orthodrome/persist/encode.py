@@ -62,7 +62,7 @@ def encode(model: Any) -> tuple[Node, dict[str, bytes]]:
     return node | {"protocol": PROTOCOL}, encoder.files
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zip_members(members: dict[str, bytes]) -> bytes:
     """Return an uncompressed zip archive, which depends only on the members."""
     buffer = io.BytesIO()
     with ZipFile(buffer, "w", ZIP_STORED) as archive:
