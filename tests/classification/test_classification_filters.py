@@ -24,8 +24,8 @@ from orthodrome.classification.filters import (
     folded_residuals,
     left_out_mean_cosines,
     left_out_tangent_residuals,
-    leveled,
     remainder,
+    tie_within_rounding,
 )
 from orthodrome.gram import DenseGram
 from orthodrome.sphere import karcher_mean
@@ -239,7 +239,7 @@ def test_residuals_are_between_zero_and_the_diagonal(kind, X, alpha, scale, prec
     left, placed = kept.left_out(spectrum), residuals(spectrum, kept, K, np.diagonal(K))
     assert np.all(left >= 0)
     assert np.all(placed >= -rounding)
-    assert np.all(leveled(placed[:, None], np.diagonal(K)) >= 0)
+    assert np.all(tie_within_rounding(placed[:, None], np.diagonal(K)) >= 0)
     for found in (left, placed):
         assert np.all(found <= scale + rounding)
 

@@ -271,7 +271,7 @@ def test_init_of_another_precision(kind):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        ("preimage", r"no sparse X \(call X\.toarray\(\)\).*'intrin"),
+        ("preimage", r"Call X\.toarray\(\) if X is sparse.*'intrin"),
         ("mixture", r"does not take sparse X: call X\.toarray"),
     ],
 )

@@ -27,14 +27,14 @@ def test_both_mixtures_begin_with_the_same_clusters(clustering, monkeypatch):
     X = np.random.default_rng(0).standard_normal((60, 3))
     X[7] = X[3]  # the mixture on the sphere sees this point once, with weight 2
     kept = []
-    starts = mixture.starts_of
+    starts = mixture.initial_labels
 
     def spy(init, points, canonical, *others):
         found = starts(init, points, canonical, *others)
         kept.extend(labels[canonical.inverse] for labels in found)
         return found
 
-    monkeypatch.setattr(mixture, "starts_of", spy)
+    monkeypatch.setattr(mixture, "initial_labels", spy)
     GeodesicMixture(4, 2, n_init=clustering.N_STARTS, tol=0.1, random_state=5).fit(X)
     ours = clustering.starting_labels(X, 4, 5)
     assert len(ours) == len(kept) == clustering.N_STARTS

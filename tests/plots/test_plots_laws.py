@@ -227,7 +227,7 @@ INVALID = {
             ({"labels": ["a"]}, "y_true and labels .* int64 and <U1"),
             ({"normalize": "rows"}, "normalize of confusion .*'rows'"),
             ({"labels": [0, 0]}, "labels of confusion"),
-            ({"y_pred": [2], "labels": [0, 1]}, "labels of confusion .* 2 is absent"),
+            ({"y_pred": [2], "labels": [0, 1]}, "labels of confusion .* 2 is missing"),
         ],
     ),
     plots.neighborhood: (

@@ -1,4 +1,4 @@
-"""Classification: thin scikit-learn estimators on kernels."""
+"""Classifiers for kernels, in the style of scikit-learn."""
 
 from .nested_spheres import NestedSpheresClassifier
 from .perturbo import PerTurbo

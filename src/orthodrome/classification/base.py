@@ -1,4 +1,4 @@
-"""Base class of the classifiers by residuals from the span of each class."""
+"""Base class of classifiers that compare residuals from the span of each class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from ..rows.base import stacked
 from .calibration import residual_temperature, softmax_of_residuals
-from .filters import leveled, remainder
+from .filters import remainder, tie_within_rounding
 from .subspaces import (
     SMALL_CLASS,
     ClassPoints,
@@ -39,22 +39,22 @@ from .subspaces import (
 #: Values of α for ``alpha="loo"``: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
 
-# Progress bar: approximate share of the decompositions in the time of a fit; the rest is
-# leave-one-out.
-_SPECTRA_SHARE = 0.6
+# Fraction of the progress bar for the decompositions; leave-one-out follows.
+_SPECTRA_FRACTION = 0.6
 
 Report = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How residuals from a class are computed, and which values of α are tried.
+    """Definition of the residuals from a class, and the values of α to try.
 
     ``alpha``, ``alpha_scale`` and ``alphas`` are parameters of the estimators. ``filter(alpha)``
-    makes the filter for an absolute α, or for several. ``left_out(points, alphas)`` returns the
-    residual of each point of a class from the others, a column for each absolute α; by default that
-    of the filter. ``class_kernel(kernel, data, weights)`` fits the kernel of a class; it is None if
-    all classes share one. ``entry_size`` is that of `class_spectrum`.
+    returns the filter for an absolute α, or for an array of them. ``left_out(points, alphas)``
+    returns the residual of each point of a class from the others, with a column for each absolute
+    α; by default, the filter computes it. ``class_kernel(kernel, data, weights)`` fits the kernel
+    of a class; it is None if all classes share one kernel. ``entry_size`` is passed to
+    `class_spectrum`.
     """
 
     alpha: Any
@@ -86,7 +86,7 @@ class Rules:
     def left_out_residuals(
         self, points: ClassPoints, alphas: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, a column for each absolute α."""
+        """Return the residual of each point from the others, with a column for each absolute α."""
         if self.left_out is not None:
             return self.left_out(points, alphas)
         return self.filter(alphas).left_out(points.spectrum)
@@ -99,11 +99,27 @@ class Rules:
 class _Training:
     """The training points of each class, for leave-one-out.
 
-    ``members`` are the rows of each class, ``merged`` its distinct points, those that span its
-    subspace first, and ``chosen`` the numbers of the latter. ``alone`` are the rows of weight 0
-    that equal no other, ``strays`` their data. ``given`` is the data, or None if they were not
-    kept. ``prepared`` are the distinct points of all classes, prepared by the kernel; kernels that
-    differ in scale only can use the same. It is None if each class has its own kernel.
+    The names of the fields are part of the format of model files.
+
+    Attributes
+    ----------
+    members : list of ndarray
+        Row indices of each class.
+    merged : list of Canonical
+        Distinct points of each class; the points that span its subspace come first.
+    chosen : list of ndarray
+        Indices in `merged` of the points that span the subspace.
+    n_rows : int
+        Number of training rows.
+    alone : ndarray
+        Indices of the rows of weight 0 that equal no other row.
+    strays : array
+        Data of the rows in `alone`.
+    given : array or None
+        The training data; None if they were not kept.
+    prepared : Prepared or None
+        Distinct points of all classes, prepared by the kernel, for all kernels that differ only in
+        scale. None if each class has a different kernel.
     """
 
     members: list[NDArray[np.intp]]
@@ -117,26 +133,26 @@ class _Training:
 
     @property
     def sizes(self) -> list[int]:
-        """The number of points that span the subspace of each class."""
+        """Number of points that span the subspace of each class."""
         return [len(each) for each in self.chosen]
 
     @property
     def starts(self) -> NDArray[np.intp]:
-        """The first distinct point of each class among those of all, and their total number."""
+        """Offset of each class among the distinct points of all classes, and their total number."""
         return np.cumsum([0, *[len(found.weights) for found in self.merged]])
 
     @property
     def index(self) -> NDArray[np.intp]:
-        """A row of the training data for each distinct point of all classes."""
+        """Index of a training row for each distinct point of all classes."""
         pairs = zip(self.members, self.merged, strict=True)
         return np.concatenate([rows[found.index] for rows, found in pairs])
 
     def blas(self) -> AbstractContextManager[None]:
-        """Limit BLAS to one thread for small matrices: its threads would wait for each other."""
+        """Limit BLAS to one thread for small matrices, where more threads are slower."""
         return single_threaded_blas() if max(self.sizes) <= SMALL_CLASS else nullcontext()
 
     def prepared_by(self, kernel: Kernel, rules: Rules) -> _Training:
-        """Prepare the points of all classes for the kernel, if they share one."""
+        """Prepare the points of all classes for the kernel, if all classes share it."""
         if isinstance(kernel, Precomputed) or rules.class_kernel is not None:
             return self
         with rows_renumbered(self.index):
@@ -151,20 +167,20 @@ def _training_of(
     precomputed: bool,
     draw: Callable[[int], NDArray[np.intp]],
 ) -> _Training:
-    """Merge the equal points of each class; ``draw(n)`` chooses which of n points span it."""
-    with_twin, merged, sizes = np.zeros(X.shape[0], dtype=bool), [], []
+    """Merge equal points of each class; ``draw(n)`` chooses which of n points span the class."""
+    matched, merged, chosen = np.zeros(X.shape[0], dtype=bool), [], []
     for rows in members:
         given = None if weights is None else weights[rows]
         if precomputed:
             found = canonical_gram(X[np.ix_(rows, rows)], given)
         else:
             found = canonical_rows(X[rows], given)
-        with_twin[rows[found.inverse >= 0]] = True
-        chosen = draw(len(found.weights))
-        merged.append(_spanning_first(found, chosen, precomputed))
-        sizes.append(np.arange(len(chosen)))
-    alone = np.flatnonzero(~with_twin)
-    return _Training(members, merged, sizes, X.shape[0], alone, X[alone], X)
+        matched[rows[found.inverse >= 0]] = True
+        drawn = draw(len(found.weights))
+        merged.append(_spanning_first(found, drawn, precomputed))
+        chosen.append(np.arange(len(drawn)))
+    unmatched = np.flatnonzero(~matched)
+    return _Training(members, merged, chosen, X.shape[0], unmatched, X[unmatched], X)
 
 
 def _spanning_first(found: Canonical, chosen: NDArray[np.intp], precomputed: bool) -> Canonical:
@@ -173,27 +189,27 @@ def _spanning_first(found: Canonical, chosen: NDArray[np.intp], precomputed: boo
     if len(chosen) == n:
         return found
     order = np.concatenate([chosen, np.setdiff1d(np.arange(n), chosen)])
-    place = np.append(np.argsort(order), -1)  # -1 for rows without a twin
+    position = np.append(np.argsort(order), -1)  # rows without a match stay at -1
     data = found.data[np.ix_(order, order)] if precomputed else found.data[order]
-    return Canonical(data, found.weights[order], found.index[order], place[found.inverse])
+    return Canonical(data, found.weights[order], found.index[order], position[found.inverse])
 
 
-def _sorted(training: _Training) -> _Training:
-    """Put the points that span a class first; in model files of 0.1.0.dev0 they may not be."""
+def _sort_spanning_first(training: _Training) -> _Training:
+    """Put the points that span a class first, for model files of 0.1.0.dev0."""
     pairs = zip(training.merged, training.chosen, strict=True)
     merged = [_spanning_first(found, chosen, precomputed=False) for found, chosen in pairs]
     return replace(training, merged=merged, chosen=[np.arange(size) for size in training.sizes])
 
 
-def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> None:
-    """Raise before any work if the matrices of the classes do not fit."""
-    # in float64: each matrix and its eigenvectors, and the workspace of the largest
+def _check_memory(sizes: list[int], memory_budget: Any, owner: str) -> None:
+    """Raise if the matrices of the classes exceed the memory budget."""
+    # in float64: each matrix and its eigenvectors, and workspace for the largest
     largest, budget = max(sizes), parse_bytes(memory_budget)
     needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * largest**2
-    if needed > max(budget, 2**23):  # a few megabytes are never refused
+    if needed > max(budget, 2**23):  # always allow a few megabytes
         raise ValueError(
             f"{owner} decomposes the Gram matrix of each class, {largest} x {largest} for the "
-            f"largest. They take {format_bytes(needed)}, and memory_budget is "
+            f"largest. This needs {format_bytes(needed)}, but memory_budget is "
             f"{format_bytes(budget)}. Raise memory_budget, or fit to fewer points."
         )
 
@@ -203,11 +219,11 @@ def _refuse_large_classes(sizes: list[int], memory_budget: Any, owner: str) -> N
 
 @dataclass(frozen=True)
 class _Trial:
-    """Leave-one-out results of a kernel, for each α.
+    """Leave-one-out results of a kernel for each α.
 
-    ``residuals`` has shape (n, n_classes, n_alphas), for the distinct points of all classes;
-    ``owners`` are their classes, ``weights`` their weights, and ``scores`` the weighted fraction
-    that is classified correctly.
+    ``residuals`` of the distinct points of all classes has shape (n, n_classes, n_alphas);
+    ``owners`` and ``weights`` are the classes and weights of these points. ``scores`` is the
+    weighted accuracy for each α.
     """
 
     kernel: Kernel
@@ -227,10 +243,10 @@ class _Judgement:
     temperature: float
 
 
-def _decomposed(
+def _decompose(
     training: _Training, kernel: Kernel, rules: Rules, report: Report
 ) -> list[ClassPoints]:
-    """Return the points of each class, and their Gram matrix."""
+    """Return the points of each class with their Gram matrix."""
     starts = training.starts
 
     def class_points(number: int) -> ClassPoints:
@@ -239,29 +255,29 @@ def _decomposed(
         if isinstance(kernel, Precomputed):
             gram = found.data[:size, :size]
             return ClassPoints(kernel, None, None, index, weights, gram, None)
-        own, data = kernel, found.data[:size]
+        class_kernel, data = kernel, found.data[:size]
         with single_threaded_blas(), rows_renumbered(index):
             if rules.class_kernel is None:
                 points = training.prepared[starts[number] : starts[number] + size]
             else:
-                own = rules.class_kernel(kernel, data, weights)
-                points = own.prepare(data)
-            gram = symmetric_block(own, points)
-        return ClassPoints(own, data, points, index, weights, gram, rules.entry_size)
+                class_kernel = rules.class_kernel(kernel, data, weights)
+                points = class_kernel.prepare(data)
+            gram = symmetric_block(class_kernel, points)
+        return ClassPoints(class_kernel, data, points, index, weights, gram, rules.entry_size)
 
     classes = over_classes(
         class_points,
         training.sizes,
         serial=not kernel.threadsafe,
-        report=lambda fraction: report(_SPECTRA_SHARE * fraction),
+        report=lambda fraction: report(_SPECTRA_FRACTION * fraction),
     )
     check_lengths(classes)
     return classes
 
 
-def _tried(training: _Training, kernel: Kernel, rules: Rules, report: Report) -> _Trial:
-    """Decompose the classes with a kernel, and leave out each point."""
-    classes, starts = _decomposed(training, kernel, rules, report), training.starts
+def _leave_one_out(training: _Training, kernel: Kernel, rules: Rules, report: Report) -> _Trial:
+    """Return the leave-one-out results of a kernel for each α."""
+    classes, starts = _decompose(training, kernel, rules, report), training.starts
     candidates, n = rules.candidates(classes), len(classes)
     owners = np.repeat(np.arange(n), np.diff(starts))
     weights = np.concatenate([found.weights for found in training.merged])
@@ -269,82 +285,85 @@ def _tried(training: _Training, kernel: Kernel, rules: Rules, report: Report) ->
     sizes = np.zeros(len(owners))
     for c, points in enumerate(classes):
         absolute = rules.absolute(candidates, points)
-        own = np.zeros(len(owners), dtype=bool)
-        own[starts[c] : starts[c] + len(points.index)] = True
-        residuals[own, c] = rules.left_out_residuals(points, absolute)
-        # all others are new points to the class, also those of it that do not span its subspace
+        spanning = np.zeros(len(owners), dtype=bool)
+        spanning[starts[c] : starts[c] + len(points.index)] = True
+        residuals[spanning, c] = rules.left_out_residuals(points, absolute)
+        # other points are new to the class, also its members that do not span its subspace
         gains = rules.filter(absolute).gains(points.spectrum)
-        found, size = _new_residuals(training, points, np.flatnonzero(~own), gains)
-        residuals[~own, c], sizes[~own] = found, np.maximum(sizes[~own], size)
-        report(_SPECTRA_SHARE + (1 - _SPECTRA_SHARE) * (c + 1) / n)
-    residuals = leveled(residuals, sizes)
-    right = np.argmin(residuals, axis=1) == owners[:, None]
-    return _Trial(kernel, classes, residuals, owners, weights, weights @ right / weights.sum())
+        found, size = _new_residuals(training, points, np.flatnonzero(~spanning), gains)
+        residuals[~spanning, c], sizes[~spanning] = found, np.maximum(sizes[~spanning], size)
+        report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (c + 1) / n)
+    residuals = tie_within_rounding(residuals, sizes)
+    correct = np.argmin(residuals, axis=1) == owners[:, None]
+    scores = weights @ correct / weights.sum()
+    return _Trial(kernel, classes, residuals, owners, weights, scores)
 
 
 def _new_residuals(
     training: _Training, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the residuals of some training points from a class, one column per gain; k(x, x)."""
+    """Return residuals of training points from a class, with a column per gain, and k(x, x)."""
     index = training.index[which]
     with rows_renumbered(index):
         if points.points is None:
-            new, own = training.given[index], np.diagonal(training.given)[index]
+            new, diagonal = training.given[index], np.diagonal(training.given)[index]
         else:
             if training.prepared is None:
                 data = stacked([found.data for found in training.merged])
                 new = points.kernel.prepare(data[which])
             else:
                 new = training.prepared[which]
-            own = points.kernel.diagonal(new)
-        check_overflow(own)
-        return remainder(own, points.subspace().captured(new, gains)), own
+            diagonal = points.kernel.diagonal(new)
+        check_overflow(diagonal)
+        return remainder(diagonal, points.subspace().captured(new, gains)), diagonal
 
 
-def _judged(
+def _results_for_all_rows(
     training: _Training,
     trial: _Trial,
     number: int,
     residuals_of: Callable[[Any], NDArray[np.float64]],
 ) -> _Judgement:
-    """Return leave-one-out results with the α of this number, for all training rows.
+    """Return leave-one-out results of all training rows, for the α with index `number`.
 
-    A row without a twin is a new point.
+    Rows of weight 0 that equal no other row are treated as new points.
     """
     residuals = trial.residuals[:, :, number]
-    every = np.empty((training.n_rows, residuals.shape[1]))
+    expanded = np.empty((training.n_rows, residuals.shape[1]))
     for first, rows, found in zip(training.starts, training.members, training.merged, strict=False):
-        twins = found.inverse >= 0
-        every[rows[twins]] = residuals[first + found.inverse[twins]]
+        matched = found.inverse >= 0
+        expanded[rows[matched]] = residuals[first + found.inverse[matched]]
     if len(training.alone):
-        every[training.alone] = residuals_of(training.strays)
+        expanded[training.alone] = residuals_of(training.strays)
     temperature = residual_temperature(residuals, trial.owners, trial.weights)
-    return _Judgement(float(trial.scores[number]), every, temperature)
+    return _Judgement(float(trial.scores[number]), expanded, temperature)
 
 
 def _best_trial(
     training: _Training, kernels: list[Kernel], rules: Rules, report: Report
 ) -> tuple[_Trial, int, list[NDArray[np.float64]]]:
-    """Return the trial of the best kernel, the number of its best α, and all scores."""
+    """Return the results of the best kernel, the index of its best α, and all scores."""
     best, scores = None, []
     for i, kernel in enumerate(kernels):
 
-        def part(fraction: float, done: int = i) -> None:
+        def report_part(fraction: float, done: int = i) -> None:
             report((done + fraction) / len(kernels))
 
-        trial = _tried(training, kernel, rules, part)
+        trial = _leave_one_out(training, kernel, rules, report_part)
         scores.append(trial.scores)
-        # among kernels that tie take the last, which smooths most
+        # among ties, use the last kernel, which smooths most
         if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
             best = trial
     assert best is not None  # there is at least one kernel
-    # among ties take the largest α, which smooths most; sums in another order may differ in a bit
+    # among ties, use the largest α, which smooths most; allow for rounding errors of sums
     number = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
     return best, number, scores
 
 
-def _settled(classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: int) -> Any:
-    """Return the fitted attributes that place new points, with the α of this number."""
+def _fitted_attributes(
+    classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: int
+) -> dict[str, Any]:
+    """Return the fitted attributes for the α with index `number`."""
     alphas = rules.candidates(classes)
     absolute = np.array([float(rules.absolute(alphas[number], points)) for points in classes])
     subspaces = over_classes(
@@ -366,9 +385,9 @@ def _settled(classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: i
 
 
 class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
-    """Base of the classifiers that choose the class with the smallest residual.
+    """Base class of classifiers that choose the class with the smallest residual.
 
-    A subclass supplies the rules; see :mod:`orthodrome.classification.filters`. It has the
+    A subclass defines the rules; see :mod:`orthodrome.classification.filters`. It has the
     parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
     """
 
@@ -378,24 +397,24 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         "alphas": optional(grid(or_zero=True)),
     }
 
-    # Results of leave-one-out, or what is needed to compute them. A dict, so that computing them
-    # later changes no attribute.
+    # Results of leave-one-out, or the data to compute them. They are in a dict, so that computing
+    # them later sets no attribute.
     _later_: dict[str, Any]
 
-    # ------------------------------------------------------------------ of the subclass
+    # ------------------------------------------------------------------ for subclasses
 
     @abstractmethod
     def _rules(self) -> Rules:
         """Return the rules for the parameters."""
 
     def _draw(self) -> Callable[[int], NDArray[np.intp]]:
-        """Return a function of n that chooses which of n points span a class: all."""
+        """Return a function of n that chooses which of n points span a class; here all of them."""
         return np.arange
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """Return the weights of all points: those that were given."""
+        """Return the weights of all points; here the given ones."""
         return weights
 
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:
@@ -409,7 +428,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
     @with_callbacks
     def fit(self, X: Data, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the span of each class.
+        """Fit the span of each class.
 
         Parameters
         ----------
@@ -418,7 +437,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; 2 means the same as repeating the row, 0 as leaving it out.
+            A weight of 2 equals repeating the row, 0 equals omitting it.
 
         Returns
         -------
@@ -438,41 +457,41 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         labels = check_targets(y, X.shape[0], owner)
         weights = self._weights(labels, weights)
         present = labels if weights is None else labels[weights > 0]
-        of = "points" if weights is None else "points of positive weight"
-        self.classes_ = check_classes(present, owner, of)
+        counted = "points" if weights is None else "points of positive weight"
+        self.classes_ = check_classes(present, owner, counted)
         rules, precomputed = self._rules(), isinstance(kernel, Precomputed)
         members = [np.flatnonzero(labels == label) for label in self.classes_]
         training = _training_of(X, members, weights, precomputed, self._draw())
-        _refuse_large_classes(training.sizes, self.memory_budget, owner)
+        _check_memory(training.sizes, self.memory_budget, owner)
         with tracked(self, bool(self.verbose)) as progress, training.blas():
             kernel = _fitted_kernel(kernel, X, weights)
             self._check_kernel(kernel, X)
             training, kernels = training.prepared_by(kernel, rules), self._trial_kernels(kernel)
             report = partial(progress.advance, name="classes")
-            # a point antipodal to the reference of another class must be an error of fit
+            # fit must raise for a point antipodal to the reference of another class
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
             if chooses or len(kernels) > 1:
                 best, number, scores = _best_trial(training, kernels, rules, report)
-                self.__dict__.update(_settled(best.classes, best.kernel, rules, number))
-                judgement = _judged(training, best, number, self._residuals)
+                self.__dict__.update(_fitted_attributes(best.classes, best.kernel, rules, number))
+                judgement = _results_for_all_rows(training, best, number, self._residuals)
                 self._later_ = {"judgement": judgement, "scores": scores}
             else:
-                classes = _decomposed(training, kernels[0], rules, report)
-                self.__dict__.update(_settled(classes, kernels[0], rules, 0))
+                classes = _decompose(training, kernels[0], rules, report)
+                self.__dict__.update(_fitted_attributes(classes, kernels[0], rules, 0))
                 kept = replace(training, given=None, prepared=None)
                 parameters = self.get_params(deep=False)
                 self._later_ = {"training": kept, "parameters": parameters}
 
     def _judgement(self) -> _Judgement:
-        """Return leave-one-out results; compute them now if nothing was chosen by them."""
+        """Return leave-one-out results; compute them now if the fit did not need them."""
         check_is_fitted(self)
         if "judgement" not in self._later_:
             # parameters may have changed since the fit
             rules, kernel = type(self)(**self._later_["parameters"])._rules(), self.kernel_
-            training = _sorted(self._later_["training"]).prepared_by(kernel, rules)
+            training = _sort_spanning_first(self._later_["training"]).prepared_by(kernel, rules)
             with training.blas():
-                trial = _tried(training, kernel, rules, lambda fraction: None)
-            judgement = _judged(training, trial, 0, self._residuals)
+                trial = _leave_one_out(training, kernel, rules, lambda fraction: None)
+            judgement = _results_for_all_rows(training, trial, 0, self._residuals)
             self._later_ |= {"judgement": judgement, "scores": [trial.scores]}
         return self._later_["judgement"]
 
@@ -489,7 +508,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
     @property
     def loo_residuals_(self) -> NDArray[np.float64]:
-        """Residuals of the training points, from their own class without them."""
+        """Residuals of the training points; each point is left out of its class."""
         return self._judgement().residuals
 
     @property
@@ -506,9 +525,9 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples). Then k(x, x) is not known. It is replaced by the
-            mean of the training diagonal, or by what a class captures if that is more; differences
-            between classes do not depend on it.
+            shape (n_samples, n_training_samples). The unknown k(x, x) is then replaced by the mean
+            of the training diagonal, or by the part that a class captures if that is larger;
+            differences between classes do not depend on it.
 
         Returns
         -------
@@ -520,14 +539,15 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return self._residuals(X)
 
     def _residuals(self, X: Any) -> NDArray[np.float64]:
-        own, taken = captured_by_each(self._subspaces_, X)
-        if own is None:
-            size = np.maximum(taken.max(axis=1), self._mean_diagonal_)
-            return leveled(remainder(size, taken), size)
-        return leveled(own.astype(np.float64) - taken, own.max(axis=1))
+        diagonals, captured = captured_by_each(self._subspaces_, X)
+        if diagonals is None:
+            size = np.maximum(captured.max(axis=1), self._mean_diagonal_)
+            return tie_within_rounding(remainder(size, captured), size)
+        residuals = diagonals.astype(np.float64) - captured
+        return tie_within_rounding(residuals, diagonals.max(axis=1))
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
-        """Return the negated residuals; for two classes their difference.
+        """Return the negated residuals, or their difference for two classes.
 
         Parameters
         ----------
@@ -537,13 +557,13 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The larger, the better; for two classes positive means ``classes_[1]``.
+            Larger values mean a better fit; for two classes, positive means ``classes_[1]``.
         """
         residuals = self.class_residuals(X)
         return residuals[:, 0] - residuals[:, 1] if len(self.classes_) == 2 else -residuals
 
     def predict(self, X: Data) -> NDArray[Any]:
-        """Return the class with the smallest residual; the first of those that tie.
+        """Return the class with the smallest residual; ties go to the first class.
 
         Parameters
         ----------
@@ -559,7 +579,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[nearest]
 
     def predict_proba(self, X: Data) -> NDArray[np.float64]:
-        r"""Return probabilities of the classes.
+        r"""Return the probabilities of the classes.
 
         .. math:: p_c(x) \propto \exp(-r_c(x) / T)
 
@@ -582,7 +602,8 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     """Return validated data as float64; a precomputed matrix keeps its precision.
 
-    Residuals are differences: in float32 rounding would decide them, the more so for small α.
+    Residuals are differences, which rounding errors of float32 would dominate, above all for small
+    α.
     """
     X = kernel.validate(X, **options)
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)

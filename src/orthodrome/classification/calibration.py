@@ -1,4 +1,4 @@
-"""Probabilities from residuals of classes."""
+"""Class probabilities from residuals."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-# Largest ratio of the temperature to the mean difference between two residuals, and of the inverse.
-_WIDEST = 1e4
+# Maximum ratio of the temperature to the mean range of residuals, and of the range to it.
+_MAX_RATIO = 1e4
 
 
 def residual_temperature(
     residuals: NDArray[np.float64], owners: NDArray[np.intp], weights: NDArray[np.float64]
 ) -> float:
-    r"""Return the temperature T of greatest likelihood for :func:`softmax_of_residuals`.
+    r"""Return the maximum-likelihood temperature T for :func:`softmax_of_residuals`.
 
     .. math:: \max_T \sum_i w_i \sum_c t_{ic} \log p_c(x_i), \qquad
         t_{ic} = (1 - \varepsilon)\,[c = y_i] + \varepsilon / C, \quad
         \varepsilon = \frac{2}{\sum_i w_i + 2}
 
-    As in Platt's method, the targets t are not 0 and 1, so that the temperature stays positive for
-    classes that are separated without error. The likelihood is concave in 1/T.
+    As in Platt's method, the targets t are smoothed, so that the temperature stays positive if the
+    classes are separated without error. The likelihood is concave in 1/T.
 
     Parameters
     ----------
     residuals : ndarray of shape (n, n_classes)
-        Residuals of points that were not used in the fit, such as those left out.
+        Residuals of points that were left out of the fit.
     owners : ndarray of shape (n,)
-        The class of each point, a column of `residuals`.
+        Class of each point, as a column index of `residuals`.
     weights : ndarray of shape (n,)
         Positive weights.
 
@@ -36,7 +36,7 @@ def residual_temperature(
     -------
     float
         T > 0, within a factor of 10 000 of the mean difference between the largest and the
-        smallest residual of a point; 1 where there is none.
+        smallest residual of a point; 1 if that difference is 0.
 
     Examples
     --------
@@ -55,24 +55,24 @@ def residual_temperature(
         return 1.0
     scaled = (residuals - residuals.min(axis=1, keepdims=True)) / spread
     smoothing = 2 / (float(weights.sum()) + 2)
-    own = scaled[np.arange(len(scaled)), owners]
-    expected = p @ ((1 - smoothing) * own + smoothing * scaled.mean(axis=1))
+    true_class = scaled[np.arange(len(scaled)), owners]
+    expected = p @ ((1 - smoothing) * true_class + smoothing * scaled.mean(axis=1))
 
     def slope(log_inverse: float) -> float:
-        """Return the derivative of the likelihood by 1/T, which falls."""
-        chances = softmax(-np.exp(log_inverse) * scaled, axis=1)
-        return float(p @ np.einsum("ic,ic->i", chances, scaled)) - float(expected)
+        """Return the derivative of the likelihood with respect to 1/T, a decreasing function."""
+        probabilities = softmax(-np.exp(log_inverse) * scaled, axis=1)
+        return float(p @ np.einsum("ic,ic->i", probabilities, scaled)) - float(expected)
 
-    low, high = -np.log(_WIDEST), np.log(_WIDEST)
+    low, high = -np.log(_MAX_RATIO), np.log(_MAX_RATIO)
     if slope(low) <= 0:
-        return spread * _WIDEST  # residuals are worse than chance
+        return spread * _MAX_RATIO  # residuals are worse than chance
     if slope(high) >= 0:
-        return spread / _WIDEST
+        return spread / _MAX_RATIO
     return spread / float(np.exp(brentq(slope, low, high, xtol=1e-10)))
 
 
 def softmax_of_residuals(residuals: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
     r"""Return probabilities :math:`p_c \propto \exp(-r_c / T)`, shape (n, n_classes)."""
-    least = residuals.min(axis=1, keepdims=True)
+    smallest = residuals.min(axis=1, keepdims=True)
     with np.errstate(over="ignore"):  # the exponential of minus infinity is 0
-        return np.asarray(softmax((least - residuals) / temperature, axis=1))
+        return np.asarray(softmax((smallest - residuals) / temperature, axis=1))

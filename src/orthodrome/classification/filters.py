@@ -1,4 +1,4 @@
-r"""Spectral filters of one class's Gram matrix, with leave-one-out in closed form.
+r"""Spectral filters of the Gram matrix of a class, with closed-form leave-one-out.
 
 A class is a set of points with weights w and the Gram matrix K. With
 :math:`K_w = W^{1/2} K W^{1/2} = U S U^\top`, the residual of another point x from the class is
@@ -6,8 +6,8 @@ A class is a set of points with weights w and the Gram matrix K. With
 .. math:: r(x) = k(x, x) - \sum_j f(s_j)\, \bigl(u_j^\top W^{1/2} k_x\bigr)^2, \qquad
     k_x = (k(x, x_n))_n.
 
-Classifiers of this family differ in the filter f only. One eigendecomposition serves every filter,
-and gives the residual of each point of the class from the others as well.
+The classifiers differ only in the filter f. One eigendecomposition serves every filter, and also
+gives the residual of each point of the class from the others.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from numpy.typing import NDArray
 
 from .._core.unit import angles_from_cosines
 
-# One α, or several.
+# A single α, or an array of them.
 Alphas = float | NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 
-# The least α, as a fraction of the trace of K, for which a Cholesky factorisation may replace the
+# Minimum α, as a fraction of the trace of K, for which a Cholesky factorisation may replace the
 # eigendecomposition; its error is then 1e-10 of k(x, x).
-_LEAST_SHIFT = 1e-6
+_MIN_SHIFT = 1e-6
 
-# Residuals that differ by less than this fraction of k(x, x) differ by rounding only.
-_TIE = 256 * _EPS
+# Residuals that differ by less than this fraction of k(x, x) differ only by rounding error.
+_TIE_TOL = 256 * _EPS
 
-# Error of the entries of a Gram matrix, in units in the last place of the squared lengths.
-_UNITS = 8
+# Error of the entries of a Gram matrix, in units in the last place of the squared norms.
+_ENTRY_ULPS = 8
 
 
 @dataclass(frozen=True)
 class ClassSpectrum:
-    """The eigendecomposition of a class's weighted Gram matrix.
+    """Eigendecomposition of the weighted Gram matrix of a class.
 
     Attributes
     ----------
     values : ndarray of shape (n,)
         Eigenvalues of W^½ K W^½, descending; negative ones are set to 0.
     vectors : ndarray of shape (n, n)
-        The eigenvectors, in columns; complex for a Hermitian matrix.
+        Eigenvectors as columns; complex for a Hermitian matrix.
     weights : ndarray of shape (n,)
-        The weights of the points.
+        Weights of the points.
     rounding : float
-        Eigenvalues up to this size may be rounding errors of the entries of K.
+        Upper bound of eigenvalues that may be caused by rounding errors of K.
     """
 
     values: NDArray[np.float64]
@@ -59,17 +59,17 @@ class ClassSpectrum:
     rounding: float
 
     def directions(self) -> NDArray[Any]:
-        """Return W^½ U, shape (n, n): kernel values times this are projections."""
+        """Return W^½ U, shape (n, n), which maps kernel values to projections."""
         return np.sqrt(self.weights)[:, None] * self.vectors
 
     def row_sums(self, gains: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the diagonal of U diag(gains) Uᵀ, for each column of gains."""
-        return squared_sizes(self.vectors) @ gains
+        return squared_magnitudes(self.vectors) @ gains
 
     def floored(self, alpha: Alphas) -> NDArray[np.float64]:
-        """Return s, raised where it is rounding so that s + α is at least the rounding, never 0.
+        """Return s, raised so that s + α is positive and at least the rounding error.
 
-        For several α, a column for each.
+        For an array of α, return a column for each.
         """
         floor = max(self.rounding, float(np.finfo(np.float64).tiny))
         values = _as_column(self.values, alpha)
@@ -88,12 +88,12 @@ def class_spectrum(
     Parameters
     ----------
     gram : ndarray of shape (n, n)
-        The symmetric or complex Hermitian matrix. It is decomposed in double precision; its own
-        precision decides which eigenvalues are rounding.
+        The symmetric or complex Hermitian matrix. It is decomposed in double precision; its
+        dtype determines which eigenvalues are rounding errors.
     weights : ndarray of shape (n,), optional
         Positive weights. Default: all 1.
     entry_size : float, optional
-        If entries are differences of larger terms, the size of these terms.
+        Magnitude of the terms, if entries are differences of larger terms.
 
     Returns
     -------
@@ -102,8 +102,7 @@ def class_spectrum(
 
     Notes
     -----
-    Directions with negative eigenvalues count as null: of an indefinite matrix, the positive part
-    is used.
+    Negative eigenvalues are set to 0, so only the positive part of an indefinite matrix is used.
 
     Examples
     --------
@@ -121,7 +120,7 @@ def class_spectrum(
         values=np.maximum(values[::-1], 0.0),
         vectors=np.ascontiguousarray(vectors[:, ::-1]),
         weights=w,
-        rounding=_UNITS * float(np.finfo(gram.dtype).eps) * max(size, 0.0),
+        rounding=_ENTRY_ULPS * float(np.finfo(gram.dtype).eps) * max(size, 0.0),
     )
 
 
@@ -142,10 +141,10 @@ def _triangular(
 ) -> NDArray[Any] | None:
     """Return the lower triangular D with D Dᴴ = W^½ (P + penalty P²) W^½, P = (K_w + α)⁻¹.
 
-    Return None if α is too small to trust Cholesky factorisations.
+    Return None if α is too small for accurate Cholesky factorisations.
     """
     matrix = _weighted(gram, weights)
-    if alpha < _LEAST_SHIFT * float(np.trace(matrix).real):
+    if alpha < _MIN_SHIFT * float(np.trace(matrix).real):
         return None
     np.fill_diagonal(matrix, np.diagonal(matrix) + alpha)
     factorise, invert = scipy.linalg.get_lapack_funcs(("potrf", "potri"), (matrix,))
@@ -161,13 +160,13 @@ def _triangular(
 
 
 def _as_column(values: NDArray[Any], alpha: Alphas) -> NDArray[Any]:
-    """Return values in a shape that broadcasts with α, one or several."""
+    """Return values in a shape that broadcasts with a single α or an array of them."""
     return values[:, None] if np.ndim(alpha) else values
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    r"""PerTurbo, regularised: f(s) = 1/(s + α).
+    r"""Filter of regularised PerTurbo: f(s) = 1/(s + α).
 
     The residual is the squared distance from Φ(x) to the span of the class, plus α times the
     squared coefficients. The residual of each point of the class from the others is
@@ -177,8 +176,8 @@ class Perturbation:
     Parameters
     ----------
     alpha : float, or ndarray of shape (n_alphas,)
-        Not negative; for several, results have a column for each. For eigenvalues that are
-        rounding, α is at least that rounding: α = 0 is the numerical pseudo-inverse.
+        Not negative; for an array, results have a column for each α. For eigenvalues within
+        rounding error, α is raised to that error, so α = 0 gives the numerical pseudo-inverse.
 
     Examples
     --------
@@ -197,8 +196,7 @@ class Perturbation:
     def left_out(self, spectrum: ClassSpectrum) -> NDArray[np.float64]:
         """Return the residual of each point from the rest of its class, shape (n,).
 
-        If α = 0, a point in the span of the others, such as one with a component in a null
-        direction, has the residual 0.
+        If α = 0, the residual of a point in the span of the others is 0.
         """
         values = spectrum.floored(self.alpha)
         shifted = values + self.alpha
@@ -209,15 +207,15 @@ class Perturbation:
     def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
         """Return the lower triangular D for which the class captures ‖Dᵀ k_x‖².
 
-        Uses Cholesky factorisations, for one α and a positive semidefinite matrix. Returns None if
-        α is too small for them.
+        For a single α and a positive semidefinite matrix, with Cholesky factorisations. Return None
+        if α is too small for them.
         """
         return _triangular(gram, weights, self.alpha)
 
 
 @dataclass(frozen=True)
 class RidgeResidual:
-    r"""Kernel ridge regression onto the class: f(s) = (s + 2λ)/(s + λ)².
+    r"""Filter of kernel ridge regression: f(s) = (s + 2λ)/(s + λ)².
 
     The residual is the squared distance from Φ(x) to its ridge regression on the class, without
     the penalty. The residual of each point of the class from the others is
@@ -227,7 +225,7 @@ class RidgeResidual:
     Parameters
     ----------
     alpha : float, or ndarray of shape (n_alphas,)
-        λ, not negative, one or several; 0 is the pseudo-inverse, as for :class:`Perturbation`.
+        λ, not negative; 0 gives the pseudo-inverse, as for :class:`Perturbation`.
 
     Examples
     --------
@@ -249,20 +247,20 @@ class RidgeResidual:
         """Return the residual of each point from the rest of its class, shape (n,)."""
         values = spectrum.floored(self.alpha)
         shifted = values + self.alpha
-        # P divided by its largest eigenvalue, so that squares do not overflow
+        # divide P by its largest eigenvalue, so that squares do not overflow
         scaled = shifted.min(axis=0) / shifted
         kept = spectrum.row_sums(values * scaled**2)
         return kept / (spectrum.row_sums(scaled) ** 2 * _as_column(spectrum.weights, self.alpha))
 
     def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
-        """Return D, as :meth:`Perturbation.directions` does."""
+        """Return the triangular directions, as :meth:`Perturbation.directions` does."""
         # (K + λ)⁻¹ (K + 2λ) (K + λ)⁻¹ = P + λP²
         return _triangular(gram, weights, self.alpha, penalty=self.alpha)
 
 
 @dataclass(frozen=True)
 class Truncation:
-    """PerTurbo, truncated: f(s) = 1/(s + α) for the leading eigenvalues, 0 for the others.
+    """Filter of truncated PerTurbo: f(s) = 1/(s + α) for the leading eigenvalues, else 0.
 
     With α = 0 the residual is the squared distance from Φ(x) to the span of the leading components.
     There is no closed form for the points of the class itself; see :func:`folded_residuals`.
@@ -270,7 +268,7 @@ class Truncation:
     Parameters
     ----------
     n_components : int
-        How many; components that are rounding capture nothing.
+        Number of leading components; those within rounding error capture nothing.
     alpha : float, or ndarray of shape (n_alphas,), default=0.0
         Not negative.
     """
@@ -285,7 +283,7 @@ class Truncation:
         return np.where(_as_column(leading, self.alpha), gains, 0.0)
 
     def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> None:
-        """Return None: the leading eigenvalues need the spectrum."""
+        """Return None, because truncation needs the eigendecomposition."""
 
 
 #: Filters have ``gains(spectrum)``, f(s) of each eigenvalue, and ``directions(gram, weights)``.
@@ -293,25 +291,25 @@ Filter = Perturbation | RidgeResidual | Truncation
 
 
 def captured(projections: NDArray[Any], gains: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return Σ f(s) projection²: how much of k(x, x) the class captures.
+    """Return the part of k(x, x) that the class captures, Σ f(s) projection².
 
     Parameters
     ----------
     projections : ndarray of shape (m, n)
         Kernel values with the class times :meth:`ClassSpectrum.directions`.
     gains : ndarray of shape (n,) or (n, n_filters)
-        f(s) of one filter, or of several.
+        f(s) of a filter, or of one filter per column.
 
     Returns
     -------
     ndarray of shape (m,) or (m, n_filters)
-        To be subtracted from k(x, x); see :func:`remainder`.
+        The captured part; see :func:`remainder`.
     """
-    return squared_sizes(projections) @ gains
+    return squared_magnitudes(projections) @ gains
 
 
-def squared_sizes(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return |z|² of real or complex numbers, in float64."""
+def squared_magnitudes(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return |z|² of real or complex numbers as float64."""
     if np.iscomplexobj(values):
         return np.square(values.real, dtype=np.float64) + np.square(values.imag, dtype=np.float64)
     return np.square(values, dtype=np.float64)
@@ -324,49 +322,51 @@ def squared_lengths(rows: NDArray[Any]) -> NDArray[np.float64]:
     return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
 
 
-def remainder(diagonal: NDArray[Any], taken: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return k(x, x) minus what is captured: the residual of each point from one class.
+def remainder(diagonal: NDArray[Any], captured: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the residual of each point from one class: k(x, x) minus the captured part.
 
-    It may be negative by rounding, or for an indefinite kernel; :func:`leveled` corrects that once
-    the residuals from all classes are known.
+    It may be negative because of rounding errors or an indefinite kernel;
+    :func:`tie_within_rounding` corrects that, given the residuals from all classes.
 
     Parameters
     ----------
     diagonal : ndarray of shape (m,)
         k(x, x) of each point.
-    taken : ndarray of shape (m,) or (m, ...)
-        What :func:`captured` returned.
+    captured : ndarray of shape (m,) or (m, ...)
+        Result of :func:`captured`.
     """
-    own = np.asarray(diagonal, dtype=np.float64)
-    return own.reshape(-1, *[1] * (taken.ndim - 1)) - taken
+    diagonal = np.asarray(diagonal, dtype=np.float64)
+    return diagonal.reshape(-1, *[1] * (captured.ndim - 1)) - captured
 
 
-def leveled(residuals: NDArray[np.float64], sizes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return nonnegative residuals; those equal to the least up to rounding are set to it.
+def tie_within_rounding(
+    residuals: NDArray[np.float64], diagonal: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return nonnegative residuals; those within rounding error of the smallest are set to it.
 
-    If no class captures anything of a point, or each captures everything, the residuals differ by
-    rounding only and tie. If the least is negative, as for an indefinite kernel, it is subtracted
-    from all, so that their differences stay.
+    If no class captures any part of a point, or every class captures all of it, the residuals
+    differ only by rounding error and tie. If the smallest is negative, as for an indefinite kernel,
+    it is subtracted from all, which preserves their differences.
 
     Parameters
     ----------
     residuals : ndarray of shape (m, n_classes) or (m, n_classes, ...)
-        What :func:`remainder` returned, for each class.
-    sizes : ndarray of shape (m,)
+        Results of :func:`remainder` for each class.
+    diagonal : ndarray of shape (m,)
         k(x, x) of each point.
 
     Examples
     --------
-    >>> leveled(np.array([[0.5 + 1e-16, 0.5, 0.7]]), np.array([1.0]))
+    >>> tie_within_rounding(np.array([[0.5 + 1e-16, 0.5, 0.7]]), np.array([1.0]))
     array([[0.5, 0.5, 0.7]])
-    >>> leveled(np.array([[-0.5, -0.25, 0.5]]), np.array([1.0]))
+    >>> tie_within_rounding(np.array([[-0.5, -0.25, 0.5]]), np.array([1.0]))
     array([[0.  , 0.25, 1.  ]])
     """
-    least = residuals.min(axis=1, keepdims=True)
-    residuals = residuals - np.minimum(least, 0.0)
-    least = np.maximum(least, 0.0)
-    allowed = _TIE * np.abs(sizes).reshape(-1, *[1] * (residuals.ndim - 1))
-    return np.where(residuals <= least + allowed, least, residuals)
+    smallest = residuals.min(axis=1, keepdims=True)
+    residuals = residuals - np.minimum(smallest, 0.0)
+    smallest = np.maximum(smallest, 0.0)
+    allowed = _TIE_TOL * np.abs(diagonal).reshape(-1, *[1] * (residuals.ndim - 1))
+    return np.where(residuals <= smallest + allowed, smallest, residuals)
 
 
 def folded_residuals(
@@ -374,8 +374,8 @@ def folded_residuals(
 ) -> NDArray[np.float64]:
     """Return the residual of each point of a class from the other folds.
 
-    For filters without a closed form. Fold i holds the points i, i + n_folds, and so on. The
-    residual of a single point is k(x, x).
+    This replaces leave-one-out for filters without a closed form. Fold i holds the points i,
+    i + n_folds, and so on. The residual of a single point is k(x, x).
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def folded_residuals(
     kept : Filter
         The filter.
     n_folds : int, default=5
-        The number of folds, at most the number of points.
+        Number of folds, at most the number of points.
     """
     n = len(gram)
     residuals = np.diagonal(gram).real.astype(np.float64)
@@ -404,27 +404,28 @@ def folded_residuals(
 def left_out_mean_cosines(
     gram: NDArray[np.float64], coefficients: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""Return the cosines of points with the mean of the others, for each point left out.
+    r"""Return the cosines of points with the mean of all points but one, for each point.
 
     At the Karcher mean :math:`\mu = \sum_m \xi_m \Phi(x_m)` the coefficients are proportional to
-    :math:`w_m \theta_m / \sin\theta_m`. Without one point, the others keep theirs to first order:
-    the mean is :math:`\mu - \xi_n \Phi(x_n)`, normalised.
+    :math:`w_m \theta_m / \sin\theta_m`. Without one point, the other coefficients are unchanged to
+    first order: the mean is :math:`\mu - \xi_n \Phi(x_n)`, normalised.
 
     Parameters
     ----------
     gram : ndarray of shape (n, n)
         The Gram matrix of at least two points of unit length.
     coefficients : ndarray of shape (n,)
-        ξ of the mean of all, which has unit length.
+        Coefficients ξ of the mean of all points, which has unit length.
 
     Returns
     -------
     ndarray of shape (n, n)
         Column n: the cosines of all points with the mean of those other than n.
     """
-    products = (gram @ coefficients)[:, None] - gram * coefficients
-    squares = 1 - 2 * coefficients * (gram @ coefficients) + coefficients**2 * np.diagonal(gram)
-    return np.clip(products / np.sqrt(np.maximum(squares, _EPS)), -1.0, 1.0)
+    cosines, diagonal = gram @ coefficients, np.diagonal(gram)
+    products = cosines[:, None] - gram * coefficients
+    squared_norms = 1 - 2 * coefficients * cosines + coefficients**2 * diagonal
+    return np.clip(products / np.sqrt(np.maximum(squared_norms, _EPS)), -1.0, 1.0)
 
 
 def left_out_tangent_residuals(
@@ -434,21 +435,21 @@ def left_out_tangent_residuals(
     left_out_cosines: NDArray[np.float64],
     alphas: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    r"""Return leave-one-out residuals in a tangent space whose base point moves.
+    r"""Return leave-one-out residuals in tangent spaces of a recomputed reference.
 
     With the geodesic kernel the class has the Gram matrix :math:`D (K - c c^\top) D`, where the
     cosines c and :math:`D = \operatorname{diag}(\theta / \sin\theta)` belong to a reference that
-    was fitted to the class. If it stayed where it is, it would depend on the point left out. (At
-    the Karcher mean the tangent vectors sum to zero, so each lies in the span of the others, and
-    all residuals would be 0.) So the cosines are those with the reference of the others,
+    was fitted to the class. A fixed reference would depend on the point left out. (At the Karcher
+    mean the tangent vectors sum to zero, so each lies in the span of the others, and all residuals
+    would be 0.) So the reference is that of the other points, with the cosines
     :math:`c^{(n)}`, and
 
     .. math:: r_n = \frac{1/M_{nn} - \alpha}{w_n}\, \Bigl(\frac{g^{(n)}_n}{g_n}\Bigr)^2, \qquad
         M = (B + \alpha I - z z^\top)^{-1}, \quad
         z = W^{1/2} D c^{(n)}, \quad B = W^{1/2} D K D W^{1/2},
 
-    by the formula of Sherman and Morrison from the one eigendecomposition of B. This neglects the
-    change of D at the points that stay: a fraction of about 1/n of a factor near 1. Without
+    with the Sherman-Morrison formula and a single eigendecomposition of B. This neglects the change
+    of D at the other points: a relative change of about 1/n of a factor near 1. Without
     regularisation, at the Karcher mean, it is the residual of the plain kernel times (θ/sin θ)².
 
     Parameters
@@ -469,12 +470,12 @@ def left_out_tangent_residuals(
     ndarray of shape (n, n_alphas)
         The residual of each point from the rest of its class.
     """
-    stretches = angles_from_cosines(cosines)[1]
-    moved = angles_from_cosines(np.diagonal(left_out_cosines))[1]
-    # a point opposite to the reference of the others has no Log; it keeps its old factor
-    factors = np.where(np.isfinite(moved), moved / stretches, 1.0) ** 2
-    spectrum = class_spectrum(stretches[:, None] * gram * stretches, weights)
-    products = spectrum.vectors.T @ ((np.sqrt(weights) * stretches)[:, None] * left_out_cosines)
+    scales = angles_from_cosines(cosines)[1]
+    left_out_scales = angles_from_cosines(np.diagonal(left_out_cosines))[1]
+    # a point antipodal to the reference of the others has no Log and keeps its scale
+    factors = np.where(np.isfinite(left_out_scales), left_out_scales / scales, 1.0) ** 2
+    spectrum = class_spectrum(scales[:, None] * gram * scales, weights)
+    products = spectrum.vectors.T @ ((np.sqrt(weights) * scales)[:, None] * left_out_cosines)
 
     def residuals(alpha: float) -> NDArray[np.float64]:
         values = spectrum.floored(alpha)

@@ -1,4 +1,4 @@
-"""Classification by support vector machines on nested spheres."""
+"""Linear support vector machines on the modes of nested spheres."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from ..sphere.nested import CHOICES
 
 FEATURES = ("scores", "paper")
 
-# Beyond, squares overflow or underflow in liblinear, which then never ends and ignores Ctrl-C.
-_LEAST_C, _MOST_C = 1e-50, 1e50
+# Outside this range, squares in liblinear over- or underflow; it then never ends, even by Ctrl-C.
+_MIN_C, _MAX_C = 1e-50, 1e50
 
 
 def _check_penalty(value: Any, name: str, owner: str) -> None:
-    if not _LEAST_C <= positive()(value, name, owner) <= _MOST_C:
+    if not _MIN_C <= positive()(value, name, owner) <= _MAX_C:
         raise ValueError(
-            f"{name} of {owner} must be between {_LEAST_C:g} and {_MOST_C:g}; got {value!r}."
+            f"{name} of {owner} must be between {_MIN_C:g} and {_MAX_C:g}; got {value!r}."
         )
 
 
@@ -52,47 +52,47 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     r"""Linear support vector machines on the modes of kernel principal nested spheres.
 
     Nested spheres are fitted to the points of all classes
-    (:class:`~orthodrome.decomposition.KernelPNS`). The features of a point are its position on the
+    (:class:`~orthodrome.decomposition.KernelPNS`). The features of a point are its angle on the
     circle at the end of the chain, and its signed residuals from the innermost subspheres, which
-    explain most of the variation; in the paper only the latter,
+    explain most of the variation. The paper uses only the residuals,
 
     .. math:: u_d = \bigl(\arccos\langle v_d, y_d\rangle - r_d\bigr) \prod_{i=d+1}^{D} \sin r_i,
         \qquad d = 1, \dots, D,
 
-    with :math:`v_1, r_1` the innermost subsphere, :math:`y_d` the point projected on the sphere
-    that holds the d-th, and angles in the units of the sphere that holds them all. One linear
-    support vector machine per class separates it from the rest.
+    with the innermost subsphere :math:`v_1, r_1`, the projection :math:`y_d` of the point on the
+    sphere that contains the d-th subsphere, and angles in the units of the outermost sphere. One
+    linear support vector machine per class separates the class from the others.
 
     Parameters
     ----------
     n_components : int, default=8
-        The number of features D; fewer if there are fewer.
+        Maximum number of features, D.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
-        ``Normalized(kernel)`` makes it so for any kernel.
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data, which
+        ``Normalized(kernel)`` ensures for any kernel.
     p : float in (0, 2] or "cv", default=2.0
-        The power of the residuals that the subspheres minimise; smaller ones are more robust to
-        outliers. ``"cv"`` chooses from `ps` the one with the best accuracy in cross-validation, the
-        largest of those that tie.
+        Power of the residuals that the subspheres minimise; a smaller power is more robust to
+        outliers. ``"cv"`` chooses the value of `ps` with the best accuracy in cross-validation;
+        ties go to the largest.
     features : {"scores", "paper"}, default="scores"
         ``"scores"``: the signed angle on the circle at the end of the chain, which is the first
-        mode, and D - 1 residuals. ``"paper"``: the residuals of D subspheres, as above, without the
-        angle. On most data this is less accurate.
+        mode, and D - 1 residuals. ``"paper"``: the residuals from D subspheres, without the angle,
+        which is less accurate on most data.
     sphere : {"small", "great", "bic", "test"}, default="small"
-        Which subspheres are allowed; see :func:`orthodrome.sphere.nested_spheres`.
+        Kind of the subspheres; see :func:`orthodrome.sphere.nested_spheres`.
     C : float, default=1.0
         Inverse regularisation of the support vector machines. All features are first divided by
-        their root mean square, so that C means the same for every kernel.
+        their root mean square, so that C does not depend on the scale of the kernel.
     ps : sequence of float, default=(0.5, 1.0, 1.5, 2.0)
         Values of p for ``p="cv"``.
     cv : int, splitter or iterable, default=5
-        The folds of ``p="cv"``, as in scikit-learn; an integer means stratified folds, at most as
-        many as the smallest class has points, and at least two.
+        Folds of ``p="cv"``, as in scikit-learn; an integer is a number of stratified folds, which
+        is limited to the size of the smallest class, but not below 2.
     negligible : float, default=0.0
-        A shortcut for large data; see :class:`~orthodrome.decomposition.KernelPNS`.
+        Saves time on large data; see :class:`~orthodrome.decomposition.KernelPNS`.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrix and its factors; an error if they need more.
+        Memory limit for the Gram matrix and its factors; `fit` raises an error beyond it.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -101,13 +101,13 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     p_ : float
-        The power that was given or chosen.
+        The given or chosen power.
     cv_scores_ : ndarray of shape (n_ps,)
         Mean accuracy over the folds for each of `ps`; only with ``p="cv"``.
     features_ : ndarray of shape (n_samples, n_components)
         Features of the training points; see :meth:`features_of`.
     n_components_ : int
-        The number of features.
+        Number of features.
     decomposition_ : KernelPNS
         The fitted nested spheres.
     svm_ : sklearn.svm.LinearSVC
@@ -124,15 +124,17 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     Notes
     -----
-    There are no sample weights: for support vector machines they do not mean repetition. The order
-    of rows does not matter, except for the folds of ``p="cv"``.
+    There is no `sample_weight`, because a weight of 2 would not equal repeating the row exactly:
+    the solver of the support vector machines stops at a tolerance that depends on the number of
+    rows, and copies of a row may be in different folds of ``p="cv"``. The order of rows does not
+    matter, except for these folds.
 
-    New points are first projected on the span of the training points and normalised. Some kernels,
-    such as polynomials of high degree, make new points nearly orthogonal to all others; without the
-    projection they could not be classified.
+    New points are first projected on the span of the training points and normalised. With some
+    kernels, such as polynomials of high degree, new points are nearly orthogonal to all others and
+    could not be classified without the projection.
 
-    A given p needs one chain of nested spheres, ``p="cv"`` one for each power and fold, and one
-    more. A chain for N points takes time of at most order N³.
+    A given p needs one chain of nested spheres; ``p="cv"`` needs one for each power and fold, and a
+    final one. A chain for N points needs O(N³) time at most.
 
     References
     ----------
@@ -190,7 +192,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     @with_callbacks
     def fit(self, X: Data, y: ArrayLike) -> Self:
-        """Fit nested spheres to all points, and support vector machines to their residuals.
+        """Fit nested spheres to all points, and support vector machines to their features.
 
         Parameters
         ----------
@@ -217,59 +219,59 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         self.classes_ = check_classes(labels, owner)
         with tracked(self, bool(self.verbose)) as progress:
             self.__dict__.pop("cv_scores_", None)  # from an earlier fit
-            by_folds = isinstance(self.p, str)
-            self.p_ = self._chosen_power(X, labels, progress) if by_folds else float(self.p)
+            use_cv = isinstance(self.p, str)
+            self.p_ = self._chosen_power(X, labels, progress) if use_cv else float(self.p)
             self._circle_ = self.features == "scores"
             fitting = self._decomposition(self.p_)
-            quiet = nullcontext() if self._circle_ else _wraps_ignored()
-            with quiet, reporting(fitting, progress.advance):
+            warnings_off = nullcontext() if self._circle_ else _ignore_circle_warning()
+            with warnings_off, reporting(fitting, progress.advance):
                 self.decomposition_ = fitting.fit(X)
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(self.decomposition_)
-            self.svm_ = _machines(self.features_, labels, self.C)
+            self.svm_ = _fit_machines(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
 
     def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
-        """Return the power of best accuracy over folds of the training points."""
+        """Return the power with the best accuracy in cross-validation."""
         powers = np.unique(np.asarray(self.ps, dtype=np.float64))
         folds = self._folds(X, labels)
-        right = np.zeros((len(folds), len(powers)))
+        accuracies = np.zeros((len(folds), len(powers)))
         for f, (train, test) in enumerate(folds):
-            inner, outer = self._part(X, train, train), self._part(X, test, train)
+            X_train, X_test = self._block(X, train, train), self._block(X, test, train)
             for i, power in enumerate(powers):
-                with _wraps_ignored(), rows_renumbered(train):
-                    fitted = self._decomposition(float(power)).fit(inner)
-                machine = _machines(self._features(fitted), labels[train], self.C)
+                with _ignore_circle_warning(), rows_renumbered(train):
+                    fitted = self._decomposition(float(power)).fit(X_train)
+                machine = _fit_machines(self._features(fitted), labels[train], self.C)
                 with rows_renumbered(test):
-                    right[f, i] = self._accuracy(fitted, machine, outer, labels[test])
-                done = (f * len(powers) + i + 1) / (right.size + 1)
+                    accuracies[f, i] = self._accuracy(fitted, machine, X_test, labels[test])
+                done = (f * len(powers) + i + 1) / (accuracies.size + 1)
                 progress.advance(done, "cross-validation")
-        scores = right.mean(axis=0)
+        scores = accuracies.mean(axis=0)
         self.cv_scores_ = scores[np.searchsorted(powers, np.asarray(self.ps, dtype=np.float64))]
-        # means of the same accuracies in another order may differ in a bit
+        # allow for rounding errors of means
         return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
 
     def _accuracy(self, fitted: KernelPNS, machine: LinearSVC, X: Any, labels: Any) -> float:
-        """Return the accuracy; a point without a place on the sphere counts as an error."""
+        """Return the accuracy; points that cannot be mapped to the sphere count as errors."""
         points = fitted._coordinates(X)
-        has_place = np.isfinite(points[:, 0])
-        if not has_place.any():
+        is_mapped = np.isfinite(points[:, 0])
+        if not is_mapped.any():
             return 0.0
-        found = machine.predict(self._features(fitted, points[has_place]))
-        return float(np.sum(found == labels[has_place])) / len(labels)
+        found = machine.predict(self._features(fitted, points[is_mapped]))
+        return float(np.sum(found == labels[is_mapped])) / len(labels)
 
     def _folds(self, X: Any, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return training and test rows of each fold, with two classes in every training part."""
+        """Return training and test rows of each fold; every training part has two classes."""
         sizes = np.sort(np.unique(labels, return_counts=True)[1])
         if sizes[-2] < 2:
             raise ValueError(
                 f"p='cv' of {type(self).__name__} needs two classes of two points or more. Set "
-                "p to a number."
+                "p to a number instead."
             )
         n_folds = self.cv
         if isinstance(n_folds, numbers.Integral):
             n_folds = max(2, min(int(n_folds), int(sizes[0])))
-        with warnings.catch_warnings():  # a class of a single point is in one fold only
+        with warnings.catch_warnings():  # about classes with fewer points than folds
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             try:
                 splitter = check_cv(n_folds, labels, classifier=True)
@@ -283,8 +285,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 ) from None
         return folds
 
-    def _part(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
-        """Return rows of the data; for a Gram matrix the block of these rows and columns."""
+    def _block(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
+        """Return rows of the data; of a Gram matrix, the block of these rows and columns."""
         precomputed = isinstance(self._kernel_object(), Precomputed)
         return X[np.ix_(rows, columns)] if precomputed else X[rows]
 
@@ -301,17 +303,17 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     def _features(
         self, fitted: KernelPNS, points: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the features of points of the sphere, or of the training points, for a fit."""
+        """Return the features of points on the sphere; by default, of the training points."""
         chain, circle = fitted.nested_spheres_, self.features == "scores"
-        most = chain.n_modes if circle else chain.n_modes - 1
-        if most < 1:
+        max_features = chain.n_modes if circle else chain.n_modes - 1
+        if max_features < 1:
             raise ValueError(
                 f"The data of {type(self).__name__} span a circle in feature space, which has no "
-                "subspheres. Use features='scores', or more data."
+                "subspheres. Use features='scores', or add data."
             )
         if points is None:
             points = fitted.sphere_coordinates_
-        return chain.features(points, min(self.n_components, most), circle=circle)
+        return chain.features(points, min(self.n_components, max_features), circle=circle)
 
     # ------------------------------------------------------------------ new data
 
@@ -327,7 +329,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            Signed angles, the innermost subsphere's (or the circle's) first.
+            Signed angles; those of the circle or of the innermost subsphere come first.
         """
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
@@ -346,9 +348,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The larger, the better; for two classes positive means ``classes_[1]``.
+            Larger values mean a better fit; for two classes, positive means ``classes_[1]``.
         """
-        features = self.features_of(X)  # first: it raises if there is no fit
+        features = self.features_of(X)  # raises if this is not fitted
         return self.svm_.decision_function(features)
 
     def predict(self, X: Data) -> NDArray[Any]:
@@ -368,16 +370,16 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return self.svm_.predict(features)
 
 
-def _machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
-    """Fit one linear machine per class, as if features had a mean square of one."""
-    size = float(np.sqrt(np.mean(features**2))) or 1.0
-    # the same as for features / size, with coefficients for the unscaled features
-    return LinearSVC(C=C / size**2, intercept_scaling=size, dual=False).fit(features, labels)
+def _fit_machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
+    """Fit one linear support vector machine per class, as if features had unit mean square."""
+    scale = float(np.sqrt(np.mean(features**2))) or 1.0
+    # equivalent to features / scale, but with coefficients for the unscaled features
+    return LinearSVC(C=C / scale**2, intercept_scaling=scale, dual=False).fit(features, labels)
 
 
 @contextmanager
-def _wraps_ignored() -> Iterator[None]:
-    """Ignore the warning about the last circle, which is not among the features."""
+def _ignore_circle_warning() -> Iterator[None]:
+    """Ignore the warning about the last circle, which the features do not use."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The points take up", UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""PerTurbo: assign a point to the class that it perturbs the least."""
+"""PerTurbo: assign a point to the class that it perturbs least."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .filters import (
 )
 from .subspaces import ClassPoints
 
-# Residual of the only point of a class from the empty rest: that of orthogonal points.
+# Residual of a point left out of a class of one point: the squared distance to orthogonal points.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
 
 
@@ -41,9 +41,9 @@ class PerTurbo(ClassResidualClassifier):
     .. math:: r(x) = k(x, x) - k_x^\top (K + \alpha I)^{-1} k_x, \qquad k_x = (k(x, x_n))_n,
 
     the squared distance from the feature vector of x to the span of the class, up to
-    regularisation (it is also the variance of a Gaussian process, given the class). The point gets
-    the class that it perturbs the least. Only the kernel has to be chosen: by default,
-    leave-one-out chooses α.
+    regularisation. (It is also the predictive variance of a Gaussian process, given the class.) The
+    point is assigned to the class that it perturbs least. Only the kernel has to be chosen; by
+    default, leave-one-out chooses α.
 
     Parameters
     ----------
@@ -53,31 +53,32 @@ class PerTurbo(ClassResidualClassifier):
         For grid search over its parameters use an object: ``PerTurbo(Gaussian())`` has
         ``kernel__sigma``.
     alpha : float or "loo", default="loo"
-        The regularisation, not negative; 0 is the pseudo-inverse. ``"loo"`` chooses from `alphas`
-        the value with the best leave-one-out accuracy, the largest of those that tie.
+        Regularisation, not negative; 0 gives the pseudo-inverse. ``"loo"`` chooses the value of
+        `alphas` with the best leave-one-out accuracy; ties go to the largest.
     alpha_scale : {"absolute", "relative"}, default="absolute"
-        The unit of alpha. ``"absolute"``: units of the kernel, the same for all classes, like the
-        noise variance of a Gaussian process; where classes overlap, it favours the larger one.
+        Unit of alpha. ``"absolute"``: units of the kernel, the same for all classes, like the noise
+        variance of a Gaussian process; where classes overlap, it favours the larger one.
         ``"relative"``: the largest eigenvalue of each class's Gram matrix, which grows with the
         class. They differ most for ``geodesic=True``: there the eigenvalues shrink with the extent
-        of the class, and a large absolute α leaves only the distance from the reference.
+        of the class, and with a large absolute α the residual is only the distance from the
+        reference.
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
     n_components : int, optional
-        Truncate: use the span of this many leading components of each class. Then ``alpha="loo"``
-        means 0; a number regularises those components as well.
+        Number of leading components of each class that span its subspace; default: all. If given,
+        ``alpha="loo"`` means 0; a number regularises these components as well.
     geodesic : bool, default=False
         Measure distances along the sphere: each class has the kernel
         :class:`orthodrome.kernels.Geodesic`, with a reference that is fitted to the class. The
         kernel must have constant k(x, x).
     reference : {"preimage", "mean"}, default="preimage"
         The reference for ``geodesic=True``: the pre-image of the class's Karcher mean, as in the
-        paper (dense data, and radial kernels or Gaussian ones of shapes and matrices), or the mean
-        itself (every kernel).
+        paper (for dense data, and radial kernels or Gaussian kernels of shapes and matrices), or
+        the mean itself (for every kernel).
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrices of the classes and their eigenvectors; an error if they need
-        more.
+        Memory limit for the Gram matrices of the classes and their eigenvectors; `fit` raises an
+        error beyond it.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -86,13 +87,13 @@ class PerTurbo(ClassResidualClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     alpha_ : float
-        The α that was given or chosen, in the units of `alpha_scale`.
+        The given or chosen α, in the units of `alpha_scale`.
     class_alphas_ : ndarray of shape (n_classes,)
-        The same for each class, in units of the kernel.
+        The α of each class, in units of the kernel.
     loo_score_ : float
         Leave-one-out accuracy on the training points.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
-        Residuals of the training points, from their own class without them.
+        Residuals of the training points; each point is left out of its class.
     temperature_ : float
         Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
@@ -100,10 +101,9 @@ class PerTurbo(ClassResidualClassifier):
     class_kernels_ : list of Kernel
         The kernel of each class: ``kernel_``, or the geodesic one.
     alphas_ : ndarray of shape (n_alphas,)
-        The values of α that were tried, ascending.
+        Values of α tried, ascending.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data, one for each distinct point in the span of a class, one class
-        after the other.
+        Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -114,19 +114,19 @@ class PerTurbo(ClassResidualClassifier):
 
     Notes
     -----
-    If nothing is chosen by leave-one-out, its results and the temperature of the probabilities are
+    If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 
-    Equal rows of a class are merged into weights first, so that a weight of 2 means the row
-    repeated, and the order of rows does not matter. Leave-one-out leaves out distinct rows, all
-    copies together; α and the kernel stay as they are. It is exact for plain kernels, and needs one
-    eigendecomposition per class. With ``geodesic=True`` the reference moves with the point left
-    out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With `n_components`
-    there is no closed form: every fifth point of a class is left out at a time (for
+    Equal rows of a class are merged into weights first, so a weight of 2 equals repeating the row,
+    and the order of rows does not matter. Leave-one-out leaves out distinct rows, all copies
+    together; α and the kernel are not fitted again. It is exact for plain kernels, and needs one
+    eigendecomposition per class. With ``geodesic=True`` the reference is corrected for the point
+    left out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With
+    `n_components` there is no closed form: every fifth point of a class is left out at a time (for
     ``geodesic=True`` with the reference of the whole class).
 
-    The residual of the only point of a class, left out, is k(x, x), or for ``geodesic=True`` that
-    of a quarter of a great circle, (π/2)².
+    If a class has only one point, its leave-one-out residual is k(x, x), or (π/2)² for
+    ``geodesic=True``.
 
     References
     ----------
@@ -178,8 +178,8 @@ class PerTurbo(ClassResidualClassifier):
         super()._check_parameters()
         if self.geodesic and isinstance(self._kernel_object(), Precomputed):
             raise ValueError(
-                f"geodesic=True of {type(self).__name__} needs data and a kernel; a precomputed "
-                "matrix is not enough."
+                f"geodesic=True of {type(self).__name__} needs data, which a precomputed kernel "
+                "does not have. Use geodesic=False, or pass the data and a kernel."
             )
 
     def _rules(self) -> Rules:
@@ -196,7 +196,7 @@ class PerTurbo(ClassResidualClassifier):
             rules,
             left_out=partial(_left_out_geodesic, left_out),
             class_kernel=partial(geodesic_kernel, reference=self.reference),
-            # k - c c' is a difference; a function of distances at a pre-image avoids it
+            # k - c c' is a difference of large terms, unless the reference is a pre-image
             entry_size=1.0 if self.reference == "mean" else None,
         )
 
@@ -227,7 +227,7 @@ class PerTurbo(ClassResidualClassifier):
 def _left_out_by_folds(
     make: Any, points: ClassPoints, alphas: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the residuals of each point from the other folds, a column for each α."""
+    """Return the residuals of each point from the other folds, with a column for each α."""
     filters = [make(float(alpha)) for alpha in alphas]
     return np.column_stack([folded_residuals(points.gram, points.weights, f) for f in filters])
 
@@ -235,7 +235,7 @@ def _left_out_by_folds(
 def _left_out_geodesic(
     by_folds: Any, points: ClassPoints, alphas: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return leave-one-out residuals, with a reference that moves unless there are folds."""
+    """Return leave-one-out residuals; without folds, correct the reference for each point."""
     if len(points.index) == 1:
         return np.full((1, len(alphas)), _QUARTER_CIRCLE)
     if by_folds is not None:
@@ -246,8 +246,8 @@ def _left_out_geodesic(
     gram /= float(np.mean(np.diagonal(gram)))
     angles = np.sqrt(kernel.diagonal(kernel.prepare(data)).astype(np.float64))
     if kernel.coefficients is None:
-        moved = left_out_preimages(base, data, weights, gram, np.asarray(kernel.reference))
-        block = rectangular_block(base, base.prepare(data), base.prepare(moved))
+        references = left_out_preimages(base, data, weights, gram, np.asarray(kernel.reference))
+        block = rectangular_block(base, base.prepare(data), base.prepare(references))
         left_out = block.astype(np.float64)
     else:
         left_out = left_out_mean_cosines(gram, np.asarray(kernel.coefficients, dtype=np.float64))

@@ -1,4 +1,4 @@
-"""Kernel ridge regression onto each class."""
+"""Classification by kernel ridge regression on each class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..kernels import Kernel
 from .base import ClassResidualClassifier, Rules
 from .filters import RidgeResidual
 
-#: Factors of the kernel's own scale for ``sigmas="auto"``.
+#: Multiples of the kernel's scale for ``sigmas="auto"``.
 SIGMA_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
 
 
@@ -32,47 +32,47 @@ def _check_class_weight(value: Any, name: str, owner: str) -> None:
 class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     r"""Classification by ridge regression of a point on each class, in feature space.
 
-    A point is approximated by a combination of the training points of a class,
+    A point is approximated by a linear combination of the training points of a class,
     :math:`\Phi(x) \approx \sum_n \beta_n \Phi(x_n)`, with coefficients of ridge regression. With
     the Gram matrix K of the class and :math:`k_x = (k(x, x_n))_n`, the residual is
 
     .. math:: r(x) = k(x, x) - k_x^\top (K + \lambda I)^{-1} (K + 2\lambda I)
         (K + \lambda I)^{-1} k_x,
 
-    and the point gets the class with the smallest. With a kernel on shapes or matrices it
-    classifies these.
+    and the point is assigned to the class with the smallest residual. Kernels on shapes and
+    matrices can be used as well.
 
     Parameters
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. ``"veronese_whitney"`` is the paper's, for planar
-        shapes; ``"log_euclidean"`` is for covariance matrices. ``"linear"`` gives the ridge
-        regression classifier, ``"hermitian_linear"`` that of complex pre-shapes.
+        ``callable(X, Y)`` that returns a block. ``"veronese_whitney"``, the paper's kernel, is
+        for planar shapes, ``"log_euclidean"`` for covariance matrices. ``"linear"`` gives the ridge
+        regression classifier of vectors, ``"hermitian_linear"`` that of complex pre-shapes.
     alpha : float or "loo", default="loo"
-        The paper's λ, not negative; 0 is the pseudo-inverse. ``"loo"`` chooses from `alphas` the
-        value with the best leave-one-out accuracy, the largest of those that tie.
+        The paper's λ, not negative; 0 gives the pseudo-inverse. ``"loo"`` chooses the value of
+        `alphas` with the best leave-one-out accuracy; ties go to the largest.
     alpha_scale : {"absolute", "relative"}, default="absolute"
-        The unit of alpha: that of the kernel, as in the paper; or the largest eigenvalue of each
+        Unit of alpha: the unit of the kernel, as in the paper, or the largest eigenvalue of each
         class's Gram matrix.
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
     sigmas : array-like of shape (n_sigmas,) or "auto", optional
         Scales of the kernel to choose from, together with alpha, by leave-one-out; ``"auto"``: ten
-        values around the kernel's own. The kernel must have a parameter ``sigma``. Each scale needs
-        one eigendecomposition per class. Default: the scale of the kernel.
+        values around the kernel's scale. The kernel must have a parameter ``sigma``. Each scale
+        needs one eigendecomposition per class. Default: the kernel's scale.
     subspace_size : int, optional
-        Use at most this many training points of each class, drawn at random: the paper's subspaces
-        of equal size. Default: all.
+        Maximum number of training points of each class, drawn at random, as in the paper's
+        subspaces of equal size. Default: all.
     class_weight : dict or "balanced", optional
-        Weights of the classes, which multiply those of their points, as in scikit-learn. For an
-        absolute alpha, a class of weight c has λ/c, and counts c times in leave-one-out.
+        Weights of the classes, which multiply the weights of their points, as in scikit-learn. For
+        an absolute alpha, a class of weight c has λ/c, and counts c times in leave-one-out.
     random_state : int, RandomState or None, default=None
         Seed of the random draw of `subspace_size`.
     memory_budget : str or number, default="2GiB"
-        Memory for the Gram matrices of the classes and their eigenvectors; an error if they need
-        more.
+        Memory limit for the Gram matrices of the classes and their eigenvectors; `fit` raises an
+        error beyond it.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -81,20 +81,20 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     alpha_ : float
-        The λ that was given or chosen, in the units of `alpha_scale`.
+        The given or chosen λ, in the units of `alpha_scale`.
     class_alphas_ : ndarray of shape (n_classes,)
-        The same for each class, in units of the kernel.
+        The λ of each class, in units of the kernel.
     loo_score_ : float
         Leave-one-out accuracy on the training points.
     loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
-        The same for each scale and each α that was tried, in the order of the next two.
+        Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
     sigmas_ : ndarray of shape (n_sigmas,)
-        The scales that were tried, ascending; the kernel's own, or NaN, if there was no choice.
+        Scales tried, ascending; if there was no choice, the kernel's scale, or NaN without one.
         Ties go to the largest.
     alphas_ : ndarray of shape (n_alphas,)
-        The values of α that were tried, ascending.
+        Values of α tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
-        Residuals of the training points, from their own class without them.
+        Residuals of the training points; each point is left out of its class.
     temperature_ : float
         Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
@@ -102,28 +102,28 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     class_kernels_ : list of Kernel
         ``kernel_`` for each class.
     support_ : ndarray of shape (n_support,)
-        Rows of the training data, one for each distinct point in the span of a class, one class
-        after the other.
+        Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
-        As in scikit-learn; for landmarks and matrices the number of numbers in a specimen.
+        As in scikit-learn; for landmarks and matrices, the number of entries of a specimen.
 
     See Also
     --------
-    PerTurbo : The distance from the span itself, with the penalty.
+    PerTurbo : Classification by the residual with the penalty.
     orthodrome.classification.filters.RidgeResidual : The formulas for one class.
 
     Notes
     -----
-    If nothing is chosen by leave-one-out, its results and the temperature of the probabilities are
+    If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 
-    Equal rows of a class are merged into weights first, so that a weight of 2 means the row
-    repeated, and the order of rows does not matter. Leave-one-out leaves out distinct rows, all
-    copies together. It is exact, and needs one eigendecomposition per class and scale, with two
-    exceptions: what the kernel learns from the data (a scale, a mean shape) stays fixed, and of an
-    indefinite kernel the positive part of each class's matrix is used, which also stays fixed.
-    Residuals that differ by rounding tie, and the first class wins. Training points outside the
-    subspaces of `subspace_size` are new points to them, and count in the choice as well.
+    Equal rows of a class are merged into weights first, so a weight of 2 equals repeating the row,
+    and the order of rows does not matter. Leave-one-out leaves out distinct rows, all copies
+    together, and needs one eigendecomposition per class and scale. It is exact, with two
+    exceptions: the fitted kernel (a scale, a mean shape) is not fitted again, and for an indefinite
+    kernel the positive part of each class's matrix is used, which is not recomputed. Residuals that
+    differ only by rounding error tie, and the first class wins. With `subspace_size`, training
+    points that were not drawn are evaluated as new points, and also count in the leave-one-out
+    accuracy.
 
     References
     ----------
@@ -132,7 +132,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Examples
     --------
-    Triangles, whatever their place, size and rotation:
+    Triangles of any position, size and rotation:
 
     >>> import numpy as np
     >>> from orthodrome import KernelRidgeRegressionClassifier
@@ -184,8 +184,8 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         if self.sigmas is not None and "sigma" not in kernel.get_params(deep=False):
             raise ValueError(
                 f"sigmas of {type(self).__name__} are scales of the kernel, but "
-                f"{type(kernel).__name__} has no parameter sigma. Omit sigmas; GridSearchCV can "
-                "search the scale of an inner kernel."
+                f"{type(kernel).__name__} has no parameter sigma. Omit sigmas, or use GridSearchCV "
+                "to search the scale of an inner kernel."
             )
 
     def _weights(
@@ -194,8 +194,8 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         if self.class_weight is None:
             return weights
         found = np.ones(len(labels)) if weights is None else weights.copy()
-        counted = found > 0  # weight 0 means left out
-        classes, places = np.unique(labels[counted], return_inverse=True)
+        counted = found > 0  # rows of weight 0 are omitted
+        classes, codes = np.unique(labels[counted], return_inverse=True)
         try:
             factors = compute_class_weight(
                 self.class_weight, classes=classes, y=labels[counted], sample_weight=found[counted]
@@ -203,26 +203,26 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         except ValueError as error:  # keys that are not classes
             owner = type(self).__name__
             raise ValueError(f"Keys of class_weight of {owner} must be classes: {error}.") from None
-        found[counted] *= factors[places]
+        found[counted] *= factors[codes]
         return found
 
     def _trial_kernels(self, kernel: Kernel) -> list[Kernel]:
         if self.sigmas is None:
             self.sigmas_ = np.array([getattr(kernel, "sigma_", np.nan)], dtype=np.float64)
             return [kernel]
-        own = float(kernel.sigma_)
-        values = own * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
+        sigma = float(kernel.sigma_)
+        values = sigma * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
         self.sigmas_ = np.unique(values)
         return [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
 
     def _draw(self) -> Callable[[int], NDArray[np.intp]]:
         random = as_random_state(self.random_state, type(self).__name__)
-        most = self.subspace_size
+        max_size = self.subspace_size
 
         def draw(n: int) -> NDArray[np.intp]:
-            if most is None or n <= most:
+            if max_size is None or n <= max_size:
                 return np.arange(n)
-            return np.sort(random.choice(n, int(most), replace=False))
+            return np.sort(random.choice(n, int(max_size), replace=False))
 
         return draw
 

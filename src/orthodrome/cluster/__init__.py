@@ -1,4 +1,4 @@
-"""Clustering: thin scikit-learn estimators over kernels, Gram operators and eigensolvers."""
+"""Clustering estimators for kernels, in the style of scikit-learn."""
 
 from .kmeans import HypersphericalKMeans, KernelKMeans
 from .mixture import GeodesicMixture

@@ -1,4 +1,4 @@
-"""The methods and checks that all clusterings share."""
+"""Methods and checks shared by the clustering estimators."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .._core.warn import warn_user
 from ..base import last_fit_kept, rows_renumbered
 
 #: Fraction of the progress bar for the Gram matrix.
-GRAM_SHARE = 0.2
-#: The largest n_init; the seeds of all runs are drawn before the first.
-MOST_RUNS = 10**6
+GRAM_FRACTION = 0.2
+#: Limit on n_init, because all seeds are drawn up front.
+MAX_N_INIT = 10**6
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,11 @@ class ClusterFit:
     Attributes
     ----------
     attributes : dict
-        Fitted attributes by name.
+        Fitted attributes, keyed by name.
     labels : ndarray of shape (m,)
-        The clusters of the distinct rows.
+        Labels of the distinct rows.
     embedding : ndarray of shape (m, k) or None
-        Their embedding, in spectral clustering.
+        Embedding of the distinct rows; only for spectral clustering.
     """
 
     attributes: dict[str, Any]
@@ -42,10 +42,10 @@ class ClusterFit:
     embedding: NDArray[Any] | None = None
 
 
-class FitsClusters:
-    """Mixin of estimators with ``labels_``: `fit` and `fit_predict`.
+class ClusterFitMixin:
+    """Mixin with `fit` and `fit_predict` for estimators with ``labels_``.
 
-    It comes before scikit-learn's mixins, whose ``fit_predict`` returns ``labels_`` without a copy.
+    It must precede scikit-learn's mixins, whose ``fit_predict`` returns ``labels_`` without a copy.
     """
 
     @with_callbacks
@@ -56,13 +56,13 @@ class FitsClusters:
         ----------
         X : array-like of shape (n_samples, n_features)
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            Zarr and dask arrays, lists of batches, and objects that yield batches anew in every
-            pass are read in blocks, see :doc:`/streams`.
+            Zarr and dask arrays, lists of batches, and re-iterable objects that yield batches are
+            read in blocks; see :doc:`/streams`.
         y : ignored
-            Present by convention.
+            Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out (its
-            label is then that of a new point).
+            A weight of 2 equals repeating the row, 0 equals omitting it; rows of weight 0 are
+            labelled like new points.
 
         Returns
         -------
@@ -84,43 +84,43 @@ class FitsClusters:
         return self.fit(X, sample_weight=sample_weight).labels_.copy()
 
 
-def for_all_rows(
-    values: NDArray[Any], canonical: Canonical, of_new: Callable[[NDArray[np.intp]], Any]
+def expand_to_all_rows(
+    values: NDArray[Any], canonical: Canonical, predict_new: Callable[[NDArray[np.intp]], Any]
 ) -> NDArray[Any]:
-    """Return the value of each training row, given those of the canonical rows.
+    """Return a value for each training row, given the values of the canonical rows.
 
-    ``of_new(numbers)`` returns the values of rows of weight 0 that equal no canonical row.
+    ``predict_new(indices)`` returns the values of rows of weight 0 that equal no canonical row.
     """
-    found = values[canonical.inverse]
-    alone = np.flatnonzero(canonical.inverse < 0)
-    if len(alone):
-        with rows_renumbered(alone):
-            found[alone] = of_new(alone)
-    return found
+    expanded = values[canonical.inverse]
+    unmatched = np.flatnonzero(canonical.inverse < 0)
+    if len(unmatched):
+        with rows_renumbered(unmatched):
+            expanded[unmatched] = predict_new(unmatched)
+    return expanded
 
 
-def number_of_clusters(
-    canonical: Canonical, wanted: int, owner: str, name: str = "n_clusters"
+def check_n_clusters(
+    canonical: Canonical, n_requested: int, owner: str, name: str = "n_clusters"
 ) -> int:
-    """Return the number of clusters to look for; raise if more are wanted than there are points.
+    """Return the number of clusters to fit; raise if there are fewer points.
 
-    A row of weight 2 counts twice.
+    A row of weight 2 counts as two points.
     """
     n = int(np.count_nonzero(canonical.weights))
     n_samples = max(n, canonical.weights.sum())
-    if n_samples < wanted:
+    if n_samples < n_requested:
         raise ValueError(
-            f"{name}={wanted} of {owner} must not exceed the number of points of positive weight, "
-            f"n_samples={n_samples:g}. Ask for fewer {name[2:]}."
+            f"{name}={n_requested} of {owner} must not exceed the number of points of positive "
+            f"weight, n_samples={n_samples:g}. Reduce {name}."
         )
-    return min(n, int(wanted))
+    return min(n, int(n_requested))
 
 
-def warn_if_fewer(n_found: int, wanted: int, owner: str) -> None:
-    """Warn if there are fewer clusters than requested."""
-    if n_found < wanted:
+def warn_if_fewer(n_found: int, n_requested: int, owner: str) -> None:
+    """Warn if fewer clusters were found than requested."""
+    if n_found < n_requested:
         warn_user(
-            f"{owner} found {n_found} of n_clusters={wanted} clusters: the data have no more "
+            f"{owner} found {n_found} of n_clusters={n_requested} clusters: the data have no more "
             "distinct points, or the kernel does not distinguish more. Reduce n_clusters, or "
             "choose another scale (sigma) of the kernel.",
             ConvergenceWarning,

@@ -1,4 +1,4 @@
-"""k-means in three geometries: feature space, its sphere, and inputs as centers on the sphere."""
+"""k-means in feature space, on its sphere, and with inputs as centers."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from ..plan import Plan
 from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
 from ..sphere.seeding import SEEDINGS
-from .base import GRAM_SHARE, ClusterFit, warn_if_fewer
+from .base import GRAM_FRACTION, ClusterFit, warn_if_fewer
 
-# Size of the sample that starts are chosen from if vectors are recomputed in every pass.
-_SAMPLE = 8192
+# Size of the sample for initial centers, if vectors are recomputed in every pass.
+_SAMPLE_SIZE = 8192
 
 
 # ---------------------------------------------------------------------- geometries
@@ -38,54 +38,54 @@ _SAMPLE = 8192
 
 @dataclass(frozen=True)
 class Flat:
-    """Means of the points in feature space, and straight distances."""
+    """Means in feature space, with Euclidean distances."""
 
     view: View
     on_sphere = False
     needs_gram = True
-    more_inits = ()
+    extra_inits = ()
 
     @cached_property
     def centers(self) -> FlatCenters:
-        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
+        """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return FlatCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return the squared distances of all points from inputs, shape (n, m), less k(x, x)."""
-        return _own(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
+        """Return the squared distances of all points from inputs, shape (n, m), minus k(x, x)."""
+        return _diagonal(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of these clusters."""
-        coefficients, squares = found
+        """Return the fitted attributes for the clusters with indices `kept`."""
+        coefficients, squared_norms = found
         return {
             "cluster_centers_": self.view.combine(coefficients[:, kept]),
-            "_center_squares_": squares[kept],
+            "_center_squares_": squared_norms[kept],
             "_mean_diagonal_": self.view.mean_diagonal,
         }
 
 
 @dataclass(frozen=True)
 class Sphere:
-    """Karcher means on the sphere in feature space, and distances along it."""
+    """Karcher means on the sphere in feature space, with geodesic distances."""
 
     view: View
     on_sphere = True
     needs_gram = True
-    more_inits = ()
+    extra_inits = ()
 
     @cached_property
     def centers(self) -> GeodesicCenters:
-        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
+        """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return GeodesicCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
         """Return the squared distances of all points from inputs, shape (n, m)."""
-        squared_radius(_own(self.view.kernel, inputs), self.view.radius, what="init")
+        squared_radius(_diagonal(self.view.kernel, inputs), self.view.radius, what="init")
         cosines = self.view.gram.cross(inputs).toarray().astype(np.float64)
         return angles_from_cosines(cosines)[0].T ** 2
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of these clusters."""
+        """Return the fitted attributes for the clusters with indices `kept`."""
         return {
             "cluster_centers_": self.view.combine(found.coefficients[:, kept]),
             "_centers_are_inputs_": False,
@@ -95,30 +95,30 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Centers that are inputs, and distances along the sphere."""
+    """Inputs as centers, with geodesic distances."""
 
     view: View
     on_sphere = True
     needs_gram = False
-    more_inits = ("bounding-box",)
+    extra_inits = ("bounding-box",)
 
     @cached_property
     def centers(self) -> PreimageCenters:
-        """The moving centers of :func:`~orthodrome.sphere.lloyd.lloyd`."""
+        """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         view = self.view
         return PreimageCenters(view.kernel, view.canonical.data, view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return squared distances of all points from inputs, or monotone ones, shape (n, m)."""
+        """Return squared distances from inputs, or a monotone function of them, shape (n, m)."""
         return self.centers.squared(self.centers.domain.coordinates(inputs))
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
-        """Return the fitted attributes of the centers of these clusters."""
+        """Return the fitted attributes for the clusters with indices `kept`."""
         inputs = self.centers.domain.inputs(found.points[kept])
         return {"cluster_centers_": inputs, "_centers_are_inputs_": True}
 
 
-def _own(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
+def _diagonal(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
     """Return k(x, x)."""
     return kernel.diagonal(kernel.prepare(inputs)).astype(np.float64)
 
@@ -128,7 +128,7 @@ def _own(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Start:
-    """The start of the runs; the names are those of the parameters of the estimators."""
+    """Parameters of the estimator that determine the initial labels."""
 
     n_clusters: int
     init: Any
@@ -140,12 +140,12 @@ class Start:
         """Return the initial labels of each run."""
         view, centers = space.view, space.centers
         if not isinstance(self.init, str):
-            inputs = self._given(view.kernel)[: len(view.weights)]
+            inputs = self._given_centers(view.kernel)[: len(view.weights)]
             return [np.argmin(space.squared_from(inputs), axis=1)]
         seeds = draw_seeds(self.random_state, self.n_init, self.owner)
         randoms = [np.random.RandomState(seed) for seed in seeds]
         if self.init == "bounding-box":
-            return [_nearest_places(centers, view.canonical.data, k, random) for random in randoms]
+            return [_nearest_in_box(centers, view.canonical.data, k, random) for random in randoms]
         seeding = SEEDINGS[self.init]
         if view.points is not None and view.points.recomputes and view.in_blocks:
             return _starts_from_sample(centers, view, k, seeding, randoms)
@@ -154,8 +154,8 @@ class Start:
             for random in randoms
         ]
 
-    def _given(self, kernel: Kernel) -> NDArray[Any]:
-        """Return the given centers, validated."""
+    def _given_centers(self, kernel: Kernel) -> NDArray[Any]:
+        """Return the centers given as `init`, validated."""
         # the kernel was fitted to rows without names, so the centers must have none
         given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
         try:
@@ -170,30 +170,30 @@ class Start:
         return inputs
 
 
-def _nearest_places(
+def _nearest_in_box(
     centers: Any, X: NDArray[Any], k: int, random: np.random.RandomState
 ) -> NDArray[np.intp]:
-    """Draw k places from the bounding box of the data; return the nearest to each row."""
+    """Draw k points from the bounding box of the data; return the nearest to each row."""
     low, high = X.min(axis=0), X.max(axis=0)
-    places = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
-    return np.argmin(centers.squared(places), axis=1)
+    points = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
+    return np.argmin(centers.squared(points), axis=1)
 
 
 def _starts_from_sample(
     centers: Any, view: View, k: int, seeding: Any, randoms: list[np.random.RandomState]
 ) -> list[NDArray[np.intp]]:
-    """Choose starts in a sample of the rows; find the nearest to each row in one pass."""
+    """Choose initial centers from a sample; find the nearest to each row in one pass."""
     rows = view.points.rows
-    numbers, counts = rows.spread(_SAMPLE, view.weights)
+    numbers, counts = rows.spread(_SAMPLE_SIZE, view.weights)
     sample = view.points.of(rows.take(numbers)).stored("memory")
-    few = type(centers)(CoordinateGram(sample), counts)
-    chosen = [seeding(few.squared_from, counts, k, random) for random in randoms]
+    sample_centers = type(centers)(CoordinateGram(sample), counts)
+    chosen = [seeding(sample_centers.squared_from, counts, k, random) for random in randoms]
     vectors = sample.take(np.concatenate(chosen)).astype(np.float64)
     products = view.points.apply(vectors.T)
-    squares = np.einsum("ij,ij->i", vectors, vectors)
+    squared_norms = np.einsum("ij,ij->i", vectors, vectors)
     bounds = np.cumsum([0, *map(len, chosen)])
     return [
-        np.argmin(squares[a:b] - 2 * products[:, a:b], axis=1)
+        np.argmin(squared_norms[a:b] - 2 * products[:, a:b], axis=1)
         for a, b in itertools.pairwise(bounds)
     ]
 
@@ -207,11 +207,11 @@ def fit_centers(
     max_iter: int,
     progress: Progress,
 ) -> ClusterFit:
-    """Run Lloyd's iteration from all starts, and keep the run of least inertia."""
+    """Run Lloyd's algorithm from all starts; keep the run with the smallest inertia."""
 
     def report(entry: dict[str, Any]) -> None:
         done = entry["n_done"] / entry["n_runs"]
-        progress.advance(GRAM_SHARE + (1 - GRAM_SHARE) * done, "k-means")
+        progress.advance(GRAM_FRACTION + (1 - GRAM_FRACTION) * done, "k-means")
 
     on_sphere, needs_gram = geometry.on_sphere, geometry.needs_gram
     with rows_renumbered(canonical.index):
@@ -219,20 +219,20 @@ def fit_centers(
         space = geometry(view)
         centers = space.centers
     starts = start.labels(space, plan.k)  # not renumbered: errors name rows of `init`
-    progress.advance(GRAM_SHARE, "Gram matrix" if view.points is None else "features")
+    progress.advance(GRAM_FRACTION, "Gram matrix" if view.points is None else "features")
     with rows_renumbered(canonical.index):
         runs = lloyd(centers, starts, plan.k, max_iter=max_iter, callback=report)
     progress.advance(1.0, "k-means")
     best = min(runs, key=lambda run: run.inertia)
     labels, kept = numbered_by_first(best.labels)
-    # add the part of the inertia that the coordinates do not span
+    # add the inertia outside the span of the coordinates
     missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
     view.warn()
     warn_if_fewer(len(kept), start.n_clusters, start.owner)
     warn_unless_converged(
         best.status,
         start.owner,
-        f"{best.history[-1]['n_changed']} of {len(labels)} distinct points changed their cluster "
+        f"{best.history[-1]['n_changed']} of {len(labels)} distinct points changed clusters "
         f"in iteration {best.n_iter}",
     )
     found = {
@@ -265,23 +265,23 @@ class _Expansions:
 
 @dataclass(frozen=True)
 class FlatDistances(_Expansions):
-    """Squared distances of rows from centers in feature space."""
+    """Squared Euclidean distances of rows from centers in feature space."""
 
-    squares: NDArray[np.float64]
+    squared_norms: NDArray[np.float64]
     mean_diagonal: float
 
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Return the distances of a block of rows."""
         if self.points is None:  # k(x, x) is unknown; use the mean over the training points
-            own = np.full(rows.shape[0], self.mean_diagonal)
+            diagonal = np.full(rows.shape[0], self.mean_diagonal)
         else:
-            own = _own(self.kernel, rows)
-        return own[:, None] - 2 * self.products(rows) + self.squares
+            diagonal = _diagonal(self.kernel, rows)
+        return diagonal[:, None] - 2 * self.products(rows) + self.squared_norms
 
 
 @dataclass(frozen=True)
 class SphereDistances(_Expansions):
-    """Squared distances of rows from centers along the sphere."""
+    """Squared geodesic distances of rows from centers."""
 
     radius: float
     decoder: NDArray[np.float64] | None
@@ -291,23 +291,25 @@ class SphereDistances(_Expansions):
         kernel, points, radius = self.kernel, self.points, self.radius
         if self.decoder is not None:
             anchors = self.columns if points is None else points
-            by = AnchorMap(kernel, anchors, self.decoder, rows.dtype, unit=True, radius=radius)
-            cosines = by.block(rows).over_anchors(self.centers.T)
+            to_features = AnchorMap(
+                kernel, anchors, self.decoder, rows.dtype, unit=True, radius=radius
+            )
+            cosines = to_features.block(rows).over_anchors(self.centers.T)
         else:
             if points is not None:
-                squared_radius(_own(kernel, rows), radius)
+                squared_radius(_diagonal(kernel, rows), radius)
             cosines = self.products(rows) / radius
-        worst = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
-        check_cosines(worst, float(np.finfo(rows.dtype).eps), "X")
+        largest = cosines[np.arange(len(cosines)), np.abs(cosines).argmax(axis=1)]
+        check_cosines(largest, float(np.finfo(rows.dtype).eps), "X")
         return angles_from_cosines(cosines)[0] ** 2
 
 
 @dataclass(frozen=True)
 class InputDistances:
-    """Squared distances of rows from centers that are inputs, along the sphere.
+    """Squared geodesic distances of rows from centers that are inputs.
 
-    With `monotone` they are those of the inputs, which have the same order. They remain different
-    where the kernel underflows.
+    If `monotone`, squared distances between the inputs, which have the same order. They stay
+    distinct where the kernel underflows.
     """
 
     kernel: Kernel
@@ -335,5 +337,5 @@ def distances(rows: Any, start: int, squared: Any) -> NDArray[Any]:
 
 def inertia(rows: Any, start: int, weights: Any = None, *, squared: Any) -> tuple[Any]:
     """Return the weighted sum of the squared distances of rows from their nearest centers."""
-    least = squared(rows).min(axis=1)
-    return (least.sum() if weights is None else weights @ least,)
+    smallest = squared(rows).min(axis=1)
+    return (smallest.sum() if weights is None else weights @ smallest,)

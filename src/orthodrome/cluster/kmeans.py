@@ -1,4 +1,4 @@
-"""k-means in feature space, and on its sphere."""
+"""k-means in feature space and on its sphere."""
 
 from __future__ import annotations
 
@@ -27,25 +27,29 @@ from ..preimage.manifold import as_given
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.seeding import SEEDINGS
 from . import centers as spaces
-from .base import MOST_RUNS, FitsClusters, for_all_rows, number_of_clusters
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
 
 class CenterClustering(
-    FitsClusters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, KernelEstimator
+    ClusterFitMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    KernelEstimator,
 ):
-    """k-means in any geometry.
+    """Base class of k-means in different geometries.
 
-    A subclass supplies the geometry, and the map from blocks of rows to distances.
+    A subclass defines the geometry, and the map from blocks of rows to distances.
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
-        "n_init": integer(maximum=MOST_RUNS),
+        "n_init": integer(maximum=MAX_N_INIT),
         "max_iter": integer(),
         "solver": nystroem_or("exact"),
     }
 
-    # None on the Gram matrix
+    # None without anchors
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
@@ -85,18 +89,18 @@ class CenterClustering(
     def _distances(self, *, order_only: bool = False) -> Any:
         """Return the map from blocks of rows to squared distances from the centers.
 
-        With `order_only` a monotone function of them is enough.
+        If `order_only`, a monotone function of them may be returned.
         """
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        owner, names = type(self).__name__, (*SEEDINGS, *self._geometry().more_inits)
+        owner, names = type(self).__name__, (*SEEDINGS, *self._geometry().extra_inits)
         if isinstance(self.init, str):
             check_choice(self.init, names, "init", owner)
         elif isinstance(self._kernel_object(), Precomputed):
             raise ValueError(
                 f"init of {owner} must be one of {', '.join(map(repr, names))} if the kernel is "
-                "precomputed, as it does not know inputs."
+                "precomputed, because there are no inputs."
             )
 
     def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
@@ -108,7 +112,7 @@ class CenterClustering(
         rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
         self._check_rows(kernel, rows)
         canonical = canonical_of(rows, kernel)
-        k = number_of_clusters(canonical, self.n_clusters, owner)
+        k = check_n_clusters(canonical, self.n_clusters, owner)
         request = Request.of(self, n_components=k)
         if not geometry.needs_gram:
             request = replace(request, solver="dense", storage="recompute")
@@ -122,22 +126,21 @@ class CenterClustering(
             )
         self.__dict__.update(fit.attributes)
         nearest = partial(spaces.nearest, squared=self._distances(order_only=True))
-        self.labels_ = for_all_rows(
-            fit.labels, canonical, lambda alone: nearest(rows.take(alone), 0)
+        self.labels_ = expand_to_all_rows(
+            fit.labels, canonical, lambda new: nearest(rows.take(new), 0)
         )
         if isinstance(rows, DaskRows):
             self.labels_ = rows.as_dask(self.labels_)
 
     def predict(self, X: Data) -> NDArray[Any]:
-        """Return the cluster of each point: that of the nearest centre.
+        """Return the index of the nearest centre for each point.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples); k(x, x), which is unknown, is then taken to be
-            the mean of the training diagonal. Distances in feature space depend on it, labels do
-            not.
+            shape (n_samples, n_training_samples). The unknown k(x, x) is then replaced by the mean
+            of the training diagonal. Distances in feature space depend on it, labels do not.
 
         Returns
         -------
@@ -173,14 +176,14 @@ class CenterClustering(
         X : array-like of shape (n_samples, n_features)
             Data, as in :meth:`predict`.
         y : ignored
-            Present by convention.
+            Not used.
         sample_weight : array-like of shape (n_samples,), optional
             Weights.
 
         Returns
         -------
         float
-            At most 0; `inertia_` with its sign turned for the training data.
+            At most 0; ``-inertia_`` for the training data.
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
@@ -203,32 +206,33 @@ class KernelKMeans(CenterClustering):
     .. math:: \min \sum_c \sum_{i \in c} w_i \|\Phi(x_i) - m_c\|^2, \qquad
         m_c = \frac{\sum_{i \in c} w_i \Phi(x_i)}{\sum_{i \in c} w_i}
 
-    The centres are expansions over the points. An iteration takes one product of the Gram matrix
-    with a matrix of memberships, for all clusters and all runs together. With the linear kernel it
-    is k-means.
+    Each centre is a linear combination of the points. An iteration computes one product of the
+    Gram matrix with a matrix of memberships, for all clusters and all runs together. With the
+    linear kernel this is ordinary k-means.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters.
+        Number of clusters.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.
     init : {"k-means++", "farthest-first", "random"} or array-like of shape (n_clusters, \
 n_features), default="k-means++"
-        The start: points drawn far apart (with the squared distance in feature space as
-        probability), points each farthest from those before, random points, or the given points.
+        Initial centres: points drawn with probability proportional to the squared distance from
+        the previous ones in feature space, points farthest from the previous ones, random points,
+        or the given points.
     n_init : int, default=10
-        The number of runs from different starts; the one of least inertia is kept.
+        Number of runs from different starts; the run with the smallest inertia is kept.
     max_iter : int, default=300
-        The largest number of iterations of a run.
+        Maximum number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
         The representation of the points: the Gram matrix ("exact"), or features from a few anchors
         ("nystroem"), which are faster for many points and store only the anchors (options:
         :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
         beyond 200,000 distinct rows.
     n_anchors : int, optional
-        For nystroem: the largest number of anchors. Default: 512, or twice the number of clusters
+        For nystroem: maximum number of anchors. Default: 512, or twice the number of clusters
         if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
@@ -236,20 +240,21 @@ n_features), default="k-means++"
         Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
         :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts and of the anchors. An integer makes results reproducible.
+        Seed of the initial centres and the anchors. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member in the
-        sorted data, so that the numbers do not depend on the seed or on the order of rows.
+        The cluster of each training point. Clusters are numbered in the order of their
+        first members in the sorted data, so the numbers depend neither on the seed nor on the order
+        of rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_fit)
         Coefficients of each centre over the rows of `X_fit_`. There are fewer clusters, and a
         warning, if the data have fewer distinct points than `n_clusters`.
     inertia_ : float
-        The weighted sum of squared distances from the centres, in feature space.
+        Weighted sum of squared distances from the centres in feature space.
     X_fit_ : ndarray, sparse array or None
         The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
         nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
@@ -271,18 +276,18 @@ n_features), default="k-means++"
 
     See Also
     --------
-    HypersphericalKMeans : The same along the sphere.
-    KernelSpectralClustering : Its relaxation, where normalised cuts are the objective.
+    HypersphericalKMeans : k-means with geodesic distances on the sphere.
+    KernelSpectralClustering : The relaxation of kernel k-means for normalised cuts.
 
     Notes
     -----
-    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
-    twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
+    to the last bit, and the order of rows does not matter.
 
     With nystroem the points are the rows of F, :math:`K \approx FF^\top`, not normalised. The
     centres lie in the span of the anchors; `inertia_`, :meth:`transform` and :meth:`score` use the
-    distances of the points themselves. With as many anchors as the rank of the Gram matrix it is
-    the exact method.
+    distances of the points themselves. With as many anchors as the rank of the Gram matrix, the
+    result is exact.
 
     If the kernel is not positive definite, squared distances may be negative and the iteration may
     not converge; it then stops at `max_iter`, with a warning.
@@ -327,11 +332,11 @@ class HypersphericalKMeans(CenterClustering):
     A kernel with k(x, x) = 1 maps the data to a sphere. There are two kinds of centres μ_c:
 
     ``"preimage"``
-        inputs, μ_c = Φ(x̃_c), each a stationary point of the objective of its cluster (RKHS-GEO,
-        Algorithm 2); for radial kernels, and for Gaussian ones of shapes and matrices. No Gram
-        matrix is needed. If the kernel decreases with the distance, the clusters are Voronoi cells
-        of the inputs, as those of k-means, and σ is the scale of robustness: with a large σ it is
-        k-means; with a small one, a centre moves to the densest part of its cluster.
+        inputs, μ_c = Φ(x̃_c), each a stationary point of the objective of its cluster (Courty,
+        Burger and Marteau, Algorithm 2); for radial kernels, and for Gaussian kernels of shapes and
+        matrices. No Gram matrix is needed. If the kernel decreases with the distance, the clusters
+        are Voronoi cells of the inputs, as in k-means, and σ sets the robustness: a large σ gives
+        k-means; with a small σ, a centre moves to the densest part of its cluster.
     ``"intrinsic"``
         Karcher means, points of the sphere that need not have a pre-image; for every kernel with
         constant k(x, x). Clusters may have any shape, as with :class:`KernelKMeans`.
@@ -339,29 +344,30 @@ class HypersphericalKMeans(CenterClustering):
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters.
+        Number of clusters.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), or, for intrinsic centres,
-        ``"precomputed"`` or a ``callable(X, Y)``. k(x, x) must be the same for all the data; for
-        intrinsic centres it is divided out if it is not 1. ``Normalized(kernel)`` makes it so.
+        ``"precomputed"`` or a ``callable(X, Y)``. k(x, x) must be the same for all data, which
+        ``Normalized(kernel)`` ensures; intrinsic centres allow values other than 1.
     centers : {"preimage", "intrinsic"}, default="preimage"
-        The kind of centres.
+        Kind of centres.
     init : {"k-means++", "farthest-first", "random", "bounding-box"} or array-like of shape \
 (n_clusters, n_features), default="k-means++"
-        The start: points drawn far apart along the sphere, points each farthest from those before,
-        random points, places drawn uniformly from the bounding box of the data (for pre-images of
-        vectors; this reproduces the figures of the paper), or the given points.
+        Initial centres: points drawn with probability proportional to the squared geodesic distance
+        from the previous ones, points farthest from the previous ones, random points, points drawn
+        uniformly from the bounding box of the data (for pre-images of vectors; this reproduces the
+        figures of the paper), or the given points.
     n_init : int, default=10
-        The number of runs from different starts; the one of least inertia is kept.
+        Number of runs from different starts; the run with the smallest inertia is kept.
     max_iter : int, default=300
-        The largest number of iterations of a run.
+        Maximum number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
         The representation of the points for intrinsic centres: the Gram matrix ("exact"), or
         features from a few anchors ("nystroem"), which store only the anchors (options:
         :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
         beyond 200,000 distinct rows. Pre-images need neither.
     n_anchors : int, optional
-        For nystroem: the largest number of anchors. Default: 512, or twice the number of clusters
+        For nystroem: maximum number of anchors. Default: 512, or twice the number of clusters
         if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix of intrinsic centres. If it does not fit, tiles are recomputed;
@@ -370,22 +376,23 @@ class HypersphericalKMeans(CenterClustering):
         Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
         :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts and of the anchors. An integer makes results reproducible.
+        Seed of the initial centres and the anchors. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member in the
-        sorted data, so that the numbers do not depend on the seed or on the order of rows.
+        The cluster of each training point. Clusters are numbered in the order of their
+        first members in the sorted data, so the numbers depend neither on the seed nor on the order
+        of rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_features) or (n_clusters, n_fit)
         The inputs x̃_c, in the form of the training data (landmarks of centroid size 1, or
         matrices); for intrinsic centres the coefficients of each mean over the normalised rows of
         `X_fit_`. There are fewer clusters, and a warning, if the data have fewer distinct points
         than `n_clusters`.
     inertia_ : float
-        The weighted sum of squared distances from the centres, along the sphere.
+        Weighted sum of squared geodesic distances from the centres.
     X_fit_ : ndarray, sparse array or None
         The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
         nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
@@ -407,21 +414,22 @@ class HypersphericalKMeans(CenterClustering):
 
     See Also
     --------
-    KernelKMeans : The same with straight distances in feature space.
-    orthodrome.preimage.karcher_mean_preimage : One centre.
+    KernelKMeans : k-means with Euclidean distances in feature space.
+    orthodrome.preimage.karcher_mean_preimage : The pre-image of a single mean.
     KernelSpectralClustering : For clusters that are not round.
 
     Notes
     -----
-    A run ends when no label changes and no centre moves: intrinsic means to a gradient of 1e-10, or
-    to rounding; pre-images to a step of 1e-12 of the cluster's extent.
+    A run ends when no label changes and no centre moves. Intrinsic means are iterated until the
+    gradient is at most 1e-10 or rounding error; pre-images until a step is at most 1e-12 times the
+    extent of the cluster.
 
-    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
-    twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
+    to the last bit, and the order of rows does not matter.
 
-    With nystroem, features are normalised, also those of new points.
+    With nystroem, the features of training and new points are normalised.
 
-    A cluster that loses all its points gets the point that is farthest from its own centre.
+    An empty cluster is given the point with the largest distance from its current centre.
 
     References
     ----------
@@ -481,8 +489,9 @@ class HypersphericalKMeans(CenterClustering):
         anchors = self.n_anchors is not None or self.solver not in ("auto", "exact")
         if anchors and self.centers == "preimage":
             raise ValueError(
-                f"{type(self).__name__} takes anchors (n_anchors, solver='nystroem') for "
-                "centers='intrinsic' only; pre-images need neither a Gram matrix nor features."
+                f"{type(self).__name__} accepts anchors (n_anchors, solver='nystroem') only for "
+                "centers='intrinsic', because pre-images need neither a Gram matrix nor features. "
+                "Omit them, or use centers='intrinsic'."
             )
 
     def _geometry(self) -> type[spaces.Inputs | spaces.Sphere]:
@@ -499,19 +508,19 @@ class HypersphericalKMeans(CenterClustering):
         owner, name = type(self).__name__, type(kernel).__name__
         if not isinstance(rows, ArrayRows) or scipy.sparse.issparse(rows.array):
             raise ValueError(
-                f"{owner} takes arrays in memory for centers='preimage', and no sparse X (call "
-                "X.toarray()). centers='intrinsic' takes sparse X and rows that are read in blocks."
+                f"{owner} needs a dense array in memory for centers='preimage'. Call X.toarray() "
+                "if X is sparse, or use centers='intrinsic', which also reads rows in blocks."
             )
         if not (has_profile(kernel) and kernel.unit_norm):
             raise ValueError(
                 f"centers='preimage' of {owner} needs a radial kernel with k(x, x) = 1, such as "
                 "Gaussian, or a positive definite Gaussian kernel of shapes or matrices; got "
-                f"{name}. centers='intrinsic' takes every kernel with constant k(x, x)."
+                f"{name}. Use centers='intrinsic', which needs only a constant k(x, x)."
             )
         if isinstance(self.init, str) and self.init == "bounding-box" and rows.array.ndim != 2:
             raise ValueError(
-                f"init='bounding-box' of {owner} needs vectors; {name} takes landmarks or "
-                "matrices. Choose another init."
+                f"init='bounding-box' of {owner} needs vectors, but {name} is a kernel of "
+                "landmarks or matrices. Choose another init."
             )
 
     def _distances(
@@ -519,7 +528,7 @@ class HypersphericalKMeans(CenterClustering):
     ) -> spaces.InputDistances | spaces.SphereDistances:
         kernel = self.kernel_
         if self._centers_are_inputs_:
-            # centers have the form of the specimens, which is not that of validated data
+            # centers have the format of X, which may differ from that of validated data
             centers = kernel.validate(self.cluster_centers_, reset=False)
             monotone = order_only and profile_of(kernel).decreasing
             return spaces.InputDistances(kernel, kernel.prepare(centers), monotone)

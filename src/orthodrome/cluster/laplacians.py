@@ -1,4 +1,4 @@
-"""Geometries of spectral clustering: the graph of the points, or their centred Gram matrix.
+"""Matrices whose eigenvectors embed points: the normalised graph or the centred Gram matrix.
 
 ``wrap`` returns the operator whose leading eigenvectors embed the points; ``embedding`` returns the
 embedding of the training points, and its extension to new points.
@@ -23,16 +23,16 @@ from ..gram.degree import DegreeCross
 
 
 class Extension(Protocol):
-    """Embeds new points, from their kernel values with the training points and with themselves."""
+    """Map that embeds new points, given k(x, X) and k(x, x)."""
 
-    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
-        """Return the embedding, given k(x, X) in `cross` and k(x, x) in `own`."""
+    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
+        """Return the embedding, given k(x, X) in `cross` and k(x, x) in `diagonal`."""
         ...
 
     def over_features(self, features: Coordinates) -> Extension:
-        """Return the extension for features f(x) in `cross` and their squared lengths in `own`.
+        """Return the extension with features f(x) as `cross`, their squared norms as `diagonal`.
 
-        `features` are those of the training points, k(x, X) = f(x) Fᵀ.
+        `features` are the features F of the training points, k(x, X) = f(x) Fᵀ.
         """
         ...
 
@@ -48,9 +48,9 @@ class SpectralEmbedding(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Rows of eigenvectors of the normalised graph.
+    """Embedding by eigenvectors of the normalised graph.
 
-    They are normalised to length 1, or divided by the roots of the degrees.
+    Rows are normalised to length 1, or divided by the square roots of the degrees.
     """
 
     unit_rows: bool
@@ -58,8 +58,8 @@ class Graph:
     def wrap(self, view: View) -> tuple[Degree, GramOperator]:
         """Return the graph, shifted so that no eigenvalue is negative, as Hebbian solvers require.
 
-        Eigenvalues of nonnegative similarities are at least -1. If K is positive semidefinite,
-        those of the graph are at least the smallest -K_ii/Δ_i. The smaller the shift, the larger
+        If similarities are nonnegative, eigenvalues are at least -1. If K is positive semidefinite,
+        they are at least the smallest -K_ii/Δ_i. The smaller the shift, the larger
         the relative gaps between eigenvalues, and the faster the solver.
         """
         graph = Degree(
@@ -72,15 +72,15 @@ class Graph:
         return graph, graph
 
     def embedding(self, view: View, graph: Degree, pairs: Eigenpairs) -> SpectralEmbedding:
-        """Embed the points by the eigenvectors of the graph."""
+        """Embed the points with the eigenvectors of the graph."""
         weights, dtype = graph.weights, pairs.vectors.dtype
         values = pairs.values.astype(np.float64) - graph.shift
         vectors = _with_small_rows(graph, pairs.vectors, values)
-        if view.definite:  # otherwise rounding could separate points that are equal in K
+        if view.definite:  # rounding errors could separate points that are equal in K
             vectors[:, ~graph.held_by_matrix(vectors, values)] = 0
-        apart = graph.distinguishes_points()
-        if not apart:
-            vectors[:, 1:] = 0  # only rounding, which could separate equal points
+        distinct = graph.distinguishes_points()
+        if not distinct:
+            vectors[:, 1:] = 0  # only rounding errors, which could separate equal points
         # if every point is repeated w times, its entry in an eigenvector is v / √w
         points = vectors / np.sqrt(weights)[:, None]
         if self.unit_rows:
@@ -88,7 +88,7 @@ class Graph:
         else:
             roots = np.sqrt(graph.degrees)[:, None]
             points = np.divide(points, roots, out=np.zeros_like(points), where=roots > 0)
-        if not apart:
+        if not distinct:
             points = np.tile(points.mean(axis=0), (len(points), 1))
         signs = orient(points, weights)
         vectors = vectors * signs.astype(dtype)
@@ -102,17 +102,17 @@ class Graph:
 
 @dataclass(frozen=True)
 class Principal:
-    """Rows of eigenvectors of the centred Gram matrix, normalised to length 1."""
+    """Embedding by eigenvectors of the centred Gram matrix, with rows of length 1."""
 
     def wrap(self, view: View) -> tuple[Centered, GramOperator]:
-        """Return the centred Gram matrix, and the same with weights."""
+        """Return the centred Gram matrix without and with weights."""
         operator = centered(view.gram, view.weights)
         return operator, weighted_problem(operator, view.weights)
 
     def embedding(self, view: View, operator: Centered, pairs: Eigenpairs) -> SpectralEmbedding:
-        """Embed the points by the eigenvectors."""
+        """Embed the points with the eigenvectors."""
         components = make_components(pairs, operator, view.weights, drop_null=False)
-        # coordinates are eigenvectors times roots of eigenvalues; null ones stay 0
+        # coordinates are eigenvectors times roots of eigenvalues; null components stay 0
         roots = np.sqrt(components.eigenvalues)
         inverse = np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
         return SpectralEmbedding(
@@ -122,7 +122,7 @@ class Principal:
         )
 
 
-#: The names that ``laplacian=`` takes.
+#: Values of the parameter ``laplacian``.
 LAPLACIANS: dict[str, Graph | Principal] = {
     "njw": Graph(unit_rows=True),
     "kernel-pca": Principal(),
@@ -132,12 +132,12 @@ LAPLACIANS: dict[str, Graph | Principal] = {
 
 @dataclass(frozen=True)
 class AffineExtension:
-    """Rows of k(x, X) @ matrix + constant, normalised."""
+    """Embedding by the rows of k(x, X) @ matrix + constant, normalised."""
 
     matrix: NDArray[Any]
     constant: NDArray[Any]
 
-    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
         """Embed new points; k(x, x) is not needed."""
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
@@ -157,11 +157,11 @@ class GraphExtension:
         \frac{\Delta_-(x) + k(x, x)}{\lambda_q \Delta_-(x) + k(x, x)}, \qquad
         \Delta_-(x) = \max(\Delta(x) - k(x, x), 0).
 
-    The graph leaves out the similarity of a point to itself, and the plain extension
-    :math:`f_q / (\lambda_q \sqrt{\Delta})` does not, so that it is wrong at training points,
-    and far off if λ_q is as small as k(x, x)/Δ. The second factor corrects this. It tends to
+    The graph excludes the similarity of a point to itself, but the plain extension
+    :math:`f_q / (\lambda_q \sqrt{\Delta})` includes it. This makes it inexact at training points,
+    with a large error if λ_q is as small as k(x, x)/Δ. The second factor corrects this. It tends to
     1/λ_q, the plain extension, for large degrees, and to 1, the mean of the neighbours, for points
-    with little similarity to any.
+    that are dissimilar to all others.
     """
 
     vectors: NDArray[Any]
@@ -170,14 +170,14 @@ class GraphExtension:
     inverse_roots: NDArray[np.float64]
     unit_rows: bool
 
-    def __call__(self, cross: CrossOperator, own: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
         """Embed new points."""
         graph = DegreeCross(cross, self.weights, self.inverse_roots)
         product, degrees = graph.product_and_degrees(self.vectors)
-        others = np.maximum(degrees - own, 0.0)[:, None]
-        denominators = others * self.eigenvalues + own[:, None]
+        others = np.maximum(degrees - diagonal, 0.0)[:, None]
+        denominators = others * self.eigenvalues + diagonal[:, None]
         factors = np.divide(
-            others + own[:, None],
+            others + diagonal[:, None],
             denominators,
             out=np.zeros_like(denominators),
             where=denominators != 0,
@@ -190,7 +190,7 @@ class GraphExtension:
         return rows.astype(product.dtype, copy=False)
 
     def over_features(self, features: Coordinates) -> GraphExtension:
-        """Return the extension from features: their axes replace the training points."""
+        """Return the extension with feature axes in place of the training points."""
         scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
         sums = features.combine(np.column_stack([scaled, self.weights]))
         ones = np.ones(sums.shape[1])
@@ -203,26 +203,25 @@ def _with_small_rows(
     """Return eigenvectors with accurate small rows, and zero rows for isolated points.
 
     A solver is accurate relative to the largest entries. The row of a loosely connected point is
-    far smaller, but its direction matters: it is computed from the neighbours, by the equation of
-    the eigenvector.
+    far smaller, but its direction matters. It is computed from the rows of the neighbours with the
+    eigenvector equation.
     """
     lengths = np.linalg.norm(vectors, axis=1)
     eps = float(np.finfo(vectors.dtype).eps)
     small = np.flatnonzero((lengths < np.sqrt(eps) * lengths.max()) & (graph.inverse_roots > 0))
     found = np.where(graph.inverse_roots[:, None] > 0, vectors, 0)
-    clear = values > 0.1 * values[0]  # the divisors of the others would be too small
+    large = values > 0.1 * values[0]  # avoid division by small eigenvalues
     for start in range(0, len(small), 256):
         chosen = small[start : start + 256]
         block = graph.rows(chosen)
         block[np.arange(len(chosen)), chosen] -= graph.shift
-        taken = (block @ vectors[:, clear]) / values[clear]
-        found[np.ix_(chosen, np.flatnonzero(clear))] = taken
+        found[np.ix_(chosen, np.flatnonzero(large))] = (block @ vectors[:, large]) / values[large]
     return found
 
 
 def _unit_rows(rows: NDArray[Any]) -> NDArray[Any]:
-    """Divide each row by its length; a row of zeros stays one."""
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # squares neither over- nor underflow
+    """Divide each row by its norm; rows of zeros are unchanged."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # prevents over- and underflow of squares
     scaled = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.divide(scaled, lengths, out=scaled, where=lengths > 0)

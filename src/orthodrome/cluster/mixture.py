@@ -41,20 +41,20 @@ from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import COVARIANCES, Mixture, first_mixture, improved
 from ..sphere.seeding import SEEDINGS
-from .base import MOST_RUNS, ClusterFit, FitsClusters, for_all_rows, number_of_clusters
+from .base import MAX_N_INIT, ClusterFit, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
-# Fraction of the progress bar for kPGA and the starts.
-_PGA_SHARE = 0.5
-# The largest sample that starts are chosen from.
-_SAMPLE = 8192
-# Enough iterations of kernel k-means for a start.
-_MOST_LLOYD = 100
-# Smaller variances overflow when divided by.
-_LEAST_FLOOR = 1e-140
+# Fraction of the progress bar for kernel PGA and the initial labels.
+_PGA_FRACTION = 0.5
+# Maximum size of the sample for initial labels.
+_SAMPLE_SIZE = 8192
+# Maximum number of iterations of kernel k-means for initial labels.
+_MAX_LLOYD_ITER = 100
+# Division by smaller variances overflows.
+_MIN_FLOOR = 1e-140
 
 
-class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
-    r"""A Gaussian mixture on the sphere in feature space, each component in its own tangent space.
+class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
+    r"""Gaussian mixture on the sphere in feature space, with a tangent space per component.
 
     Kernel principal geodesic analysis gives the data coordinates on a sphere of `n_modes`
     dimensions. There the mixture
@@ -64,61 +64,64 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         {(2\pi)^{q/2} |C|^{1/2}}, \quad t = \operatorname{Log}_\mu y
 
     is fitted by EM. :math:`\sqrt{t^\top C^{-1} t}` is the geodesic Mahalanobis distance. As every
-    component has its own tangent space, clusters may be a quarter of the sphere apart or more,
-    which a single tangent space, or the flat space of kernel PCA, would distort.
+    component has its own tangent space, clusters may be 90° or more apart, which a single tangent
+    space, or the linear space of kernel PCA, would distort.
 
     Parameters
     ----------
     n_components : int, default=1
-        The number of components.
+        Number of components.
     n_modes : int or float in (0, 1), default=5
-        The number of modes of kPGA, the paper's Q; a fraction is the part of the variance to
-        explain. Modes without variance are left out. With many modes the components hardly overlap,
-        memberships become 0 and 1, and EM returns its start.
+        Number of modes of kernel principal geodesic analysis (kPGA), the paper's Q; a fraction is
+        the part of the variance to explain. Modes without variance are dropped. With many modes the
+        components hardly overlap, memberships become 0 and 1, and EM returns its initial labels.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
-        ``Normalized(kernel)`` makes it so for any kernel.
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data, which
+        ``Normalized(kernel)`` ensures for any kernel.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        A full covariance for each component, one for all, or diagonal or spherical ones. "tied" and
-        "diag" compare directions of different tangent spaces by transport along great circles from
-        the mean of all data.
+        A full covariance for each component, one for all components, or diagonal or spherical ones.
+        "tied" and "diag" compare directions in different tangent spaces by parallel transport along
+        great circles from the mean of all data.
     mean_update : {"karcher", "likelihood"}, default="karcher"
-        The means of the M step: Karcher means weighted by the memberships, so that one component is
-        the result of kPGA; or the likeliest means (step 6 of the paper, with the true gradient).
-        They are close to each other unless components are wide. The mean log-likelihood never
-        decreases by more than `tol`: if a step to Karcher means would do so, it is undone and the
-        likeliest means are used from there on. With ``"likelihood"`` it never decreases.
+        Means in the M step: Karcher means weighted by the memberships, so that a single component
+        is the result of kPGA; or maximum-likelihood means (step 6 of the paper, with the exact
+        gradient). They are close to each other unless components are wide. The mean log-likelihood
+        never decreases by more than `tol`: a step to Karcher means that would decrease it further
+        is undone, and all later steps use maximum-likelihood means. With ``"likelihood"`` it never
+        decreases.
     assignment : {"posterior", "density"}, default="posterior"
-        What labels maximise: the posterior probability w_l P(y | μ_l, C_l), or, as in the paper,
-        the density P(y | μ_l, C_l).
+        Criterion that labels maximise: the posterior probability, proportional to
+        w_l P(y | μ_l, C_l), or, as in the paper, the density P(y | μ_l, C_l).
     init_params : {"kernel-k-means", "k-means", "random"}, default="kernel-k-means"
-        The start: the clusters of kernel k-means from farthest-first points (as in the paper), of
-        k-means from farthest-first points in the coordinates on the sphere (faster for many data),
-        or of the nearest of random points.
+        Initial clusters: those of kernel k-means from farthest-first points (as in the paper), of
+        k-means from farthest-first points in the coordinates on the sphere (faster for large data),
+        or by the nearest of random points.
     n_init : int, default=5
-        The number of runs from different starts; the likeliest mixture is kept.
+        Number of runs from different starts; the run with the largest likelihood is kept.
     reg_covar : float, default=1e-6
-        The smallest eigenvalue of covariances, as a fraction of the mean variance of all data along
-        the modes. Without it, a component of one point would make the likelihood infinite.
+        Lower bound of the eigenvalues of covariances, as a fraction of the mean variance of all
+        data along the modes. Without it, a component of one point would make the likelihood
+        infinite.
     tol : float, default=1e-3
         Stop when an iteration increases the mean log-likelihood of a point by less.
     max_iter : int, default=100
-        The largest number of iterations of EM.
+        Maximum number of iterations of EM.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver of kPGA. "nystroem" uses normalised features from a few anchors for kPGA and
-        kernel k-means: cost and memory grow linearly with the rows, and only the anchors are stored
+        kernel k-means: time and memory grow linearly with the rows, and only the anchors are stored
         (options: :class:`orthodrome.eigen.Nystroem`).
     n_anchors : int, optional
-        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
-        512, or twice the number of modes if that is more.
+        For nystroem, which "auto" uses if this is given: maximum number of anchors. Default: 512,
+        or twice the number of modes if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
         Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
         :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts and of iterative solvers. An integer makes results reproducible.
+        Seed of the initial clusters and of iterative solvers. An integer makes results
+        reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -127,25 +130,25 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     weights_ : ndarray of shape (n_components,)
         Probabilities of the components.
     means_ : ndarray of shape (n_components, n_modes + 1)
-        Their means, unit vectors in the frame (μ, v_1, v_2, …) of kPGA.
+        Means of the components, unit vectors in the frame (μ, v_1, v_2, …) of kPGA.
     covariances_ : ndarray
-        Their covariances in their tangent spaces, with scikit-learn's shapes: (n_components,
+        Covariances in the tangent spaces of the means, with scikit-learn's shapes: (n_components,
         n_modes, n_modes), (n_modes, n_modes), (n_components, n_modes), (n_components,).
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Components are numbered by their first member in the
-        sorted data, so that the numbers do not depend on the seed or on the order of rows. A lazy
-        dask array if X is a dask array.
+        The cluster of each training point. Components are numbered in the order of their first
+        members in the sorted data, so the numbers depend neither on the seed nor on the order of
+        rows. A lazy dask array if X is a dask array.
     lower_bound_ : float
-        The mean log-likelihood of a training point.
+        Mean log-likelihood of the training points.
     n_iter_ : int
         Iterations of the best run.
     converged_ : bool
-        Whether it reached `tol`.
+        Whether the best run reached `tol`.
     history_ : list of dict
-        The log-likelihood of the best run before and after each iteration, and the components that
+        Log-likelihood of the best run before and after each iteration, and the components that were
         restarted in it.
     n_modes_ : int
-        The number of modes.
+        Number of modes.
     pga_ : KernelPGA
         The fitted analysis of the distinct rows of positive weight, sorted; with nystroem, its
         `X_fit_` are the anchors.
@@ -156,20 +159,21 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     See Also
     --------
-    sklearn.mixture.GaussianMixture : The flat analogue, with the same parameter names.
+    sklearn.mixture.GaussianMixture : The Euclidean analogue, with the same parameter names.
     HypersphericalKMeans : Hard clusters, without covariances.
 
     Notes
     -----
-    The density leaves out the constant that would make it integrate to 1 over the sphere, as in
-    the paper; it is close to 1 if covariances are small compared with π². `score`, `bic` and `aic`
-    compare only mixtures with the same kernel and the same modes.
+    As in the paper, the density omits the normalising constant on the sphere, which is close to 1
+    if covariances are small compared with π². `score`, `bic` and `aic` compare only mixtures with
+    the same kernel and the same modes.
 
-    A component that loses all its points restarts at the least likely point. There is a warning
-    for such components, and for those that shrink to the floor of `reg_covar` in all directions.
+    A component that loses all its points restarts at the point with the smallest likelihood. A
+    warning names such components, and those that shrink to the floor of `reg_covar` in all
+    directions.
 
-    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
-    twice, to the last bit, and the order of rows does not matter.
+    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
+    to the last bit, and the order of rows does not matter.
 
     References
     ----------
@@ -191,7 +195,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": integer(),
-        "n_init": integer(maximum=MOST_RUNS),
+        "n_init": integer(maximum=MAX_N_INIT),
         "max_iter": integer(),
         "tol": positive(or_zero=True),
         "reg_covar": positive(),
@@ -257,15 +261,15 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             sample, points = canonical, over_rows(partial(unit_points, modes), pga.embedding_)
             weights = rows.columns.get("weights") if sample is None else sample.weights
             lazy = is_dask_array(points)  # the points then stay on the workers
-            of_points = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
-            cloud = Cloud(of_points.zip(weights=weights))
-            if sample is None:  # EM reads the rows in blocks; its starts come from a sample
-                sample = canonical_rows(*_sample_of(rows))
-                number_of_clusters(sample, self.n_components, owner, "n_components")
+            point_rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
+            cloud = Cloud(point_rows.zip(weights=weights))
+            if sample is None:  # EM reads the rows in blocks; initial labels come from a sample
+                sample = canonical_rows(*_sample(rows))
+                check_n_clusters(sample, self.n_components, owner, "n_components")
                 points = unit_points(modes, pga._new_points()(sample.data))
             k = min(self.n_components, len(points))
-            starts = starts_of(self.init_params, points, sample, pga, k, seeds)
-            progress.advance(_PGA_SHARE, "kPGA")
+            starts = initial_labels(self.init_params, points, sample, pga, k, seeds)
+            progress.advance(_PGA_FRACTION, "kPGA")
             fit, status = fit_mixture(
                 cloud,
                 (points, sample.weights),
@@ -281,12 +285,12 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             )
         self.kernel_, self._assignment_ = pga.kernel_, self.assignment
         self.__dict__.update(fit.attributes)
-        of_new, evaluate = self._maps("labels")
+        embed, evaluate = self._maps("labels")
         if canonical is None:
             self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
-            self.labels_ = for_all_rows(
-                fit.labels, canonical, lambda alone: evaluate(of_new(rows.take(alone), 0))
+            self.labels_ = expand_to_all_rows(
+                fit.labels, canonical, lambda new: evaluate(embed(rows.take(new), 0))
             )
         self._warn(status)
 
@@ -297,7 +301,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         owner, solver, modes = type(self).__name__, self.solver, self.n_modes
         self._columns_ = None
         if canonical is not None:
-            number_of_clusters(canonical, self.n_components, owner, "n_components")
+            check_n_clusters(canonical, self.n_components, owner, "n_components")
             if isinstance(modes, numbers.Integral):
                 modes = min(int(modes), len(canonical.weights))
             if isinstance(kernel, Precomputed):
@@ -327,30 +331,30 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         return pga
 
     def _check_memory(self, fits: bool, n: int, modes: int) -> None:
-        """Raise if the coordinates of all rows, which EM needs, do not fit the budget."""
+        """Raise if the coordinates of all rows, which EM needs, exceed the memory budget."""
         if not fits:
             raise ValueError(
                 f"{type(self).__name__} needs the coordinates of all {n:,} rows in {modes} modes, "
                 f"which do not fit a quarter of memory_budget={self.memory_budget!r}. Raise it, "
-                "reduce n_modes, or give a dask array, whose coordinates stay on its workers."
+                "reduce n_modes, or pass a dask array, whose coordinates stay on its workers."
             )
 
     def _warn(self, status: Status) -> None:
         owner = type(self).__name__
-        again = sorted({number for entry in self.history_ for number in entry["reseeded"]})
+        restarted = sorted({number for entry in self.history_ for number in entry["reseeded"]})
         largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
         shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
-        lost = "lost all points and restarted at the least likely one"
+        lost = "lost all points and restarted at the point with the smallest likelihood"
         floor = (
-            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, as there is "
-            "one point only, or its points coincide"
+            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, because of a "
+            "single point or of coinciding points"
         )
-        for components, what in ((again, lost), (shrunk, floor)):
+        for components, problem in ((restarted, lost), (shrunk, floor)):
             if len(components):
                 plural = "s" if len(components) > 1 else ""
                 warn_user(
-                    f"{owner}: component{plural} {', '.join(map(str, components))} {what}. Reduce "
-                    "n_components, or raise reg_covar.",
+                    f"{owner}: component{plural} {', '.join(map(str, components))} {problem}. "
+                    "Reduce n_components, or raise reg_covar.",
                     ConvergenceWarning,
                 )
         warn_unless_converged(
@@ -363,7 +367,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
     # ------------------------------------------------------------------ new data
 
     def predict(self, X: Data) -> NDArray[Any]:
-        """Return the component of each point, by the rule of `assignment`.
+        """Return the component of each point, chosen by the criterion of `assignment`.
 
         Parameters
         ----------
@@ -394,7 +398,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         return self._evaluated(X, "posterior")
 
     def score_samples(self, X: Data) -> NDArray[np.float64]:
-        """Return the log-density log P(y) of each point, without the constant of the sphere.
+        """Return the log-density log P(y) of each point, without the normalising constant.
 
         Parameters
         ----------
@@ -404,7 +408,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log-densities of the points on the sphere that kPGA maps X to.
+            Log-densities of the images of X on the sphere of kPGA.
         """
         return self._evaluated(X, "evidence")
 
@@ -416,7 +420,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features)
             Data, as in :meth:`predict`.
         y : ignored
-            Present by convention.
+            Not used.
         sample_weight : array-like of shape (n_samples,), optional
             Weights.
 
@@ -468,19 +472,19 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of points.
         space : {"input", "embedding", "sphere"}, default="input"
-            What to return: inputs, the pre-images of what is drawn (approximate, and not for a
-            precomputed kernel), kPGA's coordinates, or unit vectors as in `means_`.
+            Space of the result: inputs, which are approximate pre-images (not for a precomputed
+            kernel), coordinates of kPGA, or unit vectors as in `means_`.
         random_state : int, RandomState, Generator or None, default=None
-            Source of the draws; default: that of the estimator.
+            Seed of the draws; default: `random_state` of the estimator.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
             The points; (n_samples, n_modes) or (n_samples, n_modes + 1) in the other spaces.
         y : ndarray of shape (n_samples,)
-            The component of each.
+            The component of each point.
         """
         check_is_fitted(self)
         owner = type(self).__name__
@@ -488,8 +492,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         check_choice(space, ("input", "embedding", "sphere"), "space", f"{owner}.sample")
         if space == "input" and self._columns_ is not None:
             raise ValueError(
-                f"space='input' of {owner}.sample needs inputs, and a precomputed kernel does not "
-                "know them: take space='embedding' or 'sphere'."
+                f"space='input' of {owner}.sample needs inputs, which a precomputed kernel does "
+                "not have. Use space='embedding' or 'sphere'."
             )
         source = self.random_state if random_state is None else random_state
         points, labels = self._mixture_.sample(n_samples, as_random_state(source, owner))
@@ -502,7 +506,7 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
         return self.pga_.inverse_transform(np.pad(coordinates, [(0, 0), (0, unused)])), labels
 
     def _check_dense(self, rows: Rows) -> None:
-        # scikit-learn's checks take an estimator with predict_proba and sparse input for a
+        # scikit-learn's checks treat an estimator with predict_proba and sparse input as a
         # classifier
         if isinstance(rows, ArrayRows) and scipy.sparse.issparse(rows.array):
             raise ValueError(
@@ -511,14 +515,14 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             )
 
     def _maps(self, what: str) -> tuple[Any, Any]:
-        """Return the maps from rows to coordinates of kPGA, and from these to an answer.
+        """Return the maps from rows to coordinates of kPGA, and from coordinates to a result.
 
-        The answer is "labels", "posterior" probabilities or the log-density ("evidence").
+        The result is "labels", "posterior" probabilities or the log-density ("evidence").
         """
         function: Any = self.pga_._new_points()
         columns = self._columns_
         if columns is not None:
-            function = partial(_of_columns, function, columns)
+            function = partial(_apply_to_columns, function, columns)
         weighted = self._assignment_ == "posterior"
         return function, partial(_evaluate, self._mixture_, what, weighted)
 
@@ -533,8 +537,8 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
             function, rows = attach_products(function, rows)
         elif len(columns) != self.pga_.n_features_in_:
             raise ValueError(
-                f"This {type(self).__name__} has {len(columns)} training points, and its kPGA "
-                f"{self.pga_.n_features_in_}: it is damaged. Fit it again."
+                f"This {type(self).__name__} is corrupt: it has {len(columns)} training points, "
+                f"but its pga_ has {self.pga_.n_features_in_}. Fit it again."
             )
         return over_rows(evaluate, rows.map(function))
 
@@ -547,9 +551,9 @@ class GeodesicMixture(FitsClusters, DensityMixin, KernelEstimator):
 # ---------------------------------------------------------------------- fitting
 
 
-def _sample_of(rows: Rows) -> tuple[Any, NDArray[np.float64]]:
-    """Return some rows, and how often each counts."""
-    chosen, counts = rows.spread(_SAMPLE, rows.columns.get("weights"))
+def _sample(rows: Rows) -> tuple[Any, NDArray[np.float64]]:
+    """Return a sample of the rows, and a weight for each."""
+    chosen, counts = rows.spread(_SAMPLE_SIZE, rows.columns.get("weights"))
     return rows.take(chosen), counts
 
 
@@ -565,23 +569,23 @@ def fit_mixture(
     progress: Progress,
     **options: Any,
 ) -> tuple[ClusterFit, Status]:
-    """Run EM over all points from labels of a sample, and keep the likeliest mixture.
+    """Run EM from each set of initial labels, and keep the mixture of largest likelihood.
 
-    The sample is points and weights; `options` are those of EM, :func:`improved`.
+    `sample` holds the points and weights that have labels; `options` are those of :func:`improved`.
     """
     points, weights = sample
     variance = cloud.variance()
     # if all points coincide, the floor is absolute
-    floor = max(reg_covar * variance if variance > 0 else float(reg_covar), _LEAST_FLOOR)
-    shares, fits = weights / weights.sum(), []
+    floor = max(reg_covar * variance if variance > 0 else float(reg_covar), _MIN_FLOOR)
+    masses, fits = weights / weights.sum(), []
     for number, start in enumerate(starts):
         memberships = np.zeros((n_components, len(start)))
-        memberships[start, np.arange(len(start))] = shares
+        memberships[start, np.arange(len(start))] = masses
         first = first_mixture(
             points, memberships, covariance_type, floor, of_a_point=1 / weights.sum()
         )
         fits.append(improved(cloud, first, floor=floor, **options))
-        progress.advance(_PGA_SHARE + (1 - _PGA_SHARE) * (number + 1) / len(starts), "EM")
+        progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
     labels, order = numbered_by_first(_evaluate_points(best.mixture, "labels", weighted, points))
     order = np.concatenate([order, np.setdiff1d(np.arange(n_components), order)])
@@ -603,7 +607,7 @@ def fit_mixture(
     return ClusterFit(attributes, labels), best.status
 
 
-def starts_of(
+def initial_labels(
     init: str,
     points: NDArray[np.float64],
     canonical: Canonical,
@@ -612,7 +616,7 @@ def starts_of(
     seeds: list[int],
 ) -> list[NDArray[np.intp]]:
     """Return the initial labels of each run of EM."""
-    if k == 1:  # there is nothing to choose
+    if k == 1:
         return [np.zeros(len(points), dtype=np.intp)]
     weights = canonical.weights
     seeding = SEEDINGS["random" if init == "random" else "farthest-first"]
@@ -632,21 +636,21 @@ def starts_of(
         else:
             starts.append(np.argmin(squared(chosen), axis=1))
     if init == "kernel-k-means":
-        return [run.labels for run in lloyd(centers, starts, k, max_iter=_MOST_LLOYD)]
+        return [run.labels for run in lloyd(centers, starts, k, max_iter=_MAX_LLOYD_ITER)]
     return starts
 
 
 def _gram_of(pga: KernelPGA, canonical: Canonical) -> GramOperator:
-    """Return the Gram matrix of rows, or of their unit vectors by the anchors of kPGA."""
+    """Return the Gram matrix of rows, or of their normalised features if kPGA has anchors."""
     kernel, data = pga.kernel_, canonical.data
-    where: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
+    options: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
     if pga.n_anchors_ is None:
-        return gram_operator(kernel, data, **where)
-    # by points if possible: these rows may be a sample without the anchors
+        return gram_operator(kernel, data, **options)
+    # use points if possible: these rows may be a sample without the anchors
     chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
     scale = 1.0 / pga._squared_radius
     anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
-    points = anchor_coordinates(kernel, data, anchors, unit=True, scale=scale, **where)
+    points = anchor_coordinates(kernel, data, anchors, unit=True, scale=scale, **options)
     return CoordinateGram(points)
 
 
@@ -654,11 +658,13 @@ def _gram_of(pga: KernelPGA, canonical: Canonical) -> GramOperator:
 
 
 def unit_points(n_modes: int, coordinates: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the unit vectors with these coordinates of kPGA."""
+    """Return the unit vectors with the given coordinates of kPGA."""
     return exp_at_pole(coordinates[:, :n_modes].astype(np.float64))
 
 
-def _of_columns(function: Any, columns: NDArray[np.intp], rows: Any, start: int) -> NDArray[Any]:
+def _apply_to_columns(
+    function: Any, columns: NDArray[np.intp], rows: Any, start: int
+) -> NDArray[Any]:
     return function(rows[:, columns], start)
 
 

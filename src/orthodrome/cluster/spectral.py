@@ -35,87 +35,87 @@ from ..rows import ArrayRows, DaskRows, as_rows
 from ..rows.dask import over_rows
 from ..sphere.lloyd import numbered_by_first
 from .base import (
-    GRAM_SHARE,
-    MOST_RUNS,
+    GRAM_FRACTION,
+    MAX_N_INIT,
     ClusterFit,
-    FitsClusters,
-    for_all_rows,
-    number_of_clusters,
+    ClusterFitMixin,
+    check_n_clusters,
+    expand_to_all_rows,
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
 
-# Tolerance of the eigenvectors on features, where products are cheap.
+# Tolerance of eigenvectors computed from features, where products are cheap.
 _FEATURES_TOL = 1e-10
 
 
-class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
-    r"""Spectral clustering with any kernel and any number of points, and with `predict`.
+class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
+    r"""Spectral clustering with any kernel, for large data and new points.
 
-    The kernel makes a graph of the points, with the degrees
+    Kernel values are the edge weights of a graph of the points, with the degrees
     :math:`\Delta_i = \sum_{j \ne i} K_{ij}`. Its normalised matrix
 
     .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2}, \qquad
         N v_q = \lambda_q v_q
 
     has eigenvectors v that are nearly constant within each connected group of points. The points
-    are embedded by their rows in the leading eigenvectors, and clustered by k-means. The matrix N
-    is not stored: products with N are products with K.
+    are embedded by their rows in the leading eigenvectors, and clustered with k-means. The matrix N
+    is not stored: products with N are computed from products with K.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        The number of clusters and eigenvectors.
+        Number of clusters, and of eigenvectors.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` its values are
-        similarities, whose sums must not be negative. σ of about the distance between neighbours
-        finds curved groups; the default, the mean distance of all pairs, finds only round ones.
+        similarities, whose sums must not be negative. A σ close to the distance between neighbours
+        finds curved clusters; the default, the mean distance of all pairs, finds only round ones.
     laplacian : {"njw", "kernel-pca", "ncut"}, default="njw"
-        The eigenvectors: ``"njw"`` uses those of N with normalised rows (Ng, Jordan and Weiss);
-        ``"ncut"`` divides them by the roots of the degrees (Shi and Malik: normalised cuts);
-        ``"kernel-pca"`` uses those of the centred Gram matrix with normalised rows (KHA §5.3).
+        The embedding. ``"njw"``: eigenvectors of N with normalised rows (Ng, Jordan and Weiss);
+        ``"ncut"``: eigenvectors of N divided by the square roots of the degrees (normalised cuts,
+        Shi and Malik); ``"kernel-pca"``: eigenvectors of the centred Gram matrix with normalised
+        rows (Schraudolph, Günter and Vishwanathan, §5.3).
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` returns what "auto" uses, and why.
         "nystroem" uses the graph of features from a few anchors, see the notes (options:
         :class:`orthodrome.eigen.Nystroem`).
     tol : float, optional
-        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: that of the solver.
+        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
         For nystroem: add anchors until the features miss at most tol times the trace of the Gram
         matrix; by default, use `n_anchors`.
     max_iter : int, optional
-        For iterative solvers: the largest number of products with the Gram matrix, or of passes
-        over its rows (hebbian); default: that of the solver. For nystroem: of products with the
-        matrix of features.
+        Maximum number of products with the Gram matrix (krylov), of passes over its rows (hebbian)
+        or of products with the matrix of features (nystroem). Default: chosen by the solver.
     n_anchors : int, optional
-        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
-        512, or twice the number of clusters if that is more.
+        For nystroem, which "auto" uses if this is given: maximum number of anchors. Default: 512,
+        or twice the number of clusters if that is more.
     n_init : int, default=10
-        The number of runs of k-means; the best is kept.
+        Number of runs of k-means; the best is kept.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
         Where the tiles of the Gram matrix, or the features of nystroem, are stored; see
         :func:`orthodrome.gram.gram_operator`.
     random_state : int, RandomState, Generator or None, default=None
-        Source of the starts of k-means and of iterative solvers. An integer makes results
-        reproducible.
+        Seed of k-means and of iterative solvers. An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        The cluster of each training point. Clusters are numbered by their first member in the
-        sorted data, so that the numbers do not depend on the seed or on the order of rows. A dask
-        array if X is one; its rows are not sorted, so that the numbers may differ.
+        The cluster of each training point. Clusters are numbered in the order of their first
+        members in the sorted data, so the numbers depend neither on the seed nor on the order of
+        rows. A dask array if X is a dask array, whose rows are not sorted.
     embedding_ : ndarray of shape (n_samples, n_clusters)
-        The training points embedded.
+        Embedding of the training points.
     eigenvalues_ : ndarray of shape (n_clusters,)
-        Eigenvalues of N, or of K', descending. For a graph the first is 1, and as many are close to
-        1 as there are separate groups; those not above 0 carry no information.
+        Eigenvalues of N or of the centred Gram matrix, descending. For a graph the first is 1, and
+        the number of eigenvalues near 1 is the number of separate clusters; eigenvalues of 0 or
+        less carry no information.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
-        The centres of the clusters in the embedding. There are fewer clusters, and a warning, if
+        Centres of the clusters in the embedding. There are fewer clusters, and a warning, if
         the data have fewer distinct points than `n_clusters`.
     X_fit_ : ndarray, sparse array or None
         The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
@@ -129,13 +129,13 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     extension_ : callable object
         The map that embeds new points; see :meth:`embed`.
     solver_ : str
-        The solver that ran.
+        Name of the solver used.
     n_iter_ : int
-        The number of products with the Gram matrix, or with the matrix of features (nystroem).
+        Number of products with the Gram matrix, or with the matrix of features (nystroem).
     converged_ : bool
         Whether the solver reached `tol`.
     residuals_ : ndarray of shape (n_clusters,)
-        ‖Nv - λv‖ of each eigenvector; with nystroem, of the graph of the features.
+        ‖Nv - λv‖ of each eigenvector; with nystroem, for the graph of the features.
     history_ : list of dict
         The solver's iterations.
     n_features_in_, feature_names_in_ :
@@ -143,29 +143,30 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
 
     See Also
     --------
-    sklearn.cluster.SpectralClustering : Of matrices that fit, and without `predict`.
-    orthodrome.metrics.variation_of_information : How far a clustering is from another.
+    sklearn.cluster.SpectralClustering : In memory, without `predict`.
+    orthodrome.metrics.variation_of_information : Distance between two clusterings.
 
     Notes
     -----
-    Equal rows are merged into weights and sorted first, so that a weight of 2 is the row written
-    twice, to the last bit, and the order of rows does not matter. (With a precomputed kernel,
+    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
+    to the last bit, and the order of rows does not matter. (With a precomputed kernel,
     points are equal if their rows are equal to the last bit.) Since the similarity of a point to
-    itself is left out, weights below 1 may make a degree negative, which is an error: ``"njw"`` and
+    itself is excluded, weights below 1 may make a degree negative, which is an error: ``"njw"`` and
     ``"ncut"`` need weights that are counts.
 
     With nystroem the similarities are inner products of features F, not normalised,
     :math:`K \approx F F^\top`. With as many anchors as the rank of K the result is exact. N is a
-    matrix of low rank minus a diagonal one; a product with it takes two passes over the features,
-    and new points are compared with the anchors only. A point counts as isolated if its degree is
-    negative by no more than the error of the approximation.
+    matrix of low rank minus a diagonal matrix; a product with it needs two passes over the
+    features, and new points are compared with the anchors only. A point is isolated if its degree
+    is negative, but not by more than the error of the approximation.
 
     References
     ----------
     Ng, Jordan and Weiss, "On spectral clustering: analysis and an algorithm", NIPS 14, 2002; Shi
     and Malik, "Normalized cuts and image segmentation", IEEE TPAMI 22, 2000; Bengio et al.,
     "Out-of-sample extensions for LLE, Isomap, MDS, eigenmaps, and spectral clustering", NIPS 16,
-    2004.
+    2004;
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006.
 
     Examples
     --------
@@ -185,9 +186,9 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         "n_clusters": integer(),
         "laplacian": choice(*LAPLACIANS),
         "tol": optional(positive(or_zero=True)),
-        "n_init": integer(maximum=MOST_RUNS),
+        "n_init": integer(maximum=MAX_N_INIT),
     }
-    # None after a fit to the Gram matrix.
+    # None without anchors
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
@@ -232,10 +233,10 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         canonical = canonical_of(rows, kernel)
         if not np.all(canonical.weights > 0):
             raise ValueError(
-                f"{owner} takes rows of weight 0 only in memory or in a dask array. Leave them out "
-                "of batches and zarr arrays."
+                f"{owner} accepts rows of weight 0 only in memory or in a dask array. Remove them "
+                "from batches and zarr arrays."
             )
-        k = number_of_clusters(canonical, self.n_clusters, owner)
+        k = check_n_clusters(canonical, self.n_clusters, owner)
         request = Request.of(self, n_components=k, random_state=solver_seed)
         plan = make_plan(rows_of(canonical, kernel), kernel, request)
         means = KMeans(self.n_clusters, n_init=self.n_init, tol=0.0, random_state=means_seed)
@@ -245,9 +246,9 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         self.__dict__.update(fit.attributes)
         embed = self._embedding()
         embedding: Any = fit.embedding
-        embedding = for_all_rows(embedding, canonical, lambda alone: embed(rows.take(alone)))
+        embedding = expand_to_all_rows(embedding, canonical, lambda new: embed(rows.take(new)))
         nearest = partial(_nearest, self.cluster_centers_)
-        labels = for_all_rows(fit.labels, canonical, lambda alone: nearest(embedding[alone]))
+        labels = expand_to_all_rows(fit.labels, canonical, lambda new: nearest(embedding[new]))
         if isinstance(rows, DaskRows):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
@@ -255,29 +256,30 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
     # ------------------------------------------------------------------ new data
 
     def embed(self, X: Data) -> NDArray[Any]:
-        r"""Return the embedding of points, in which k-means finds the clusters.
+        r"""Return the embedding of points.
 
-        For a graph this is a Nyström extension: from the similarities to the training points,
-        :math:`f_q(x) = \sum_j k(x, x_j) \sqrt{w_j / \Delta_j}\, v_{jq}` and their sum Δ(x),
+        For a graph this is a Nyström extension: with
+        :math:`f_q(x) = \sum_j k(x, x_j) \sqrt{w_j / \Delta_j}\, v_{jq}` and the sum Δ(x) of the
+        similarities to the training points,
 
         .. math:: u_q(x) = \frac{f_q(x)}{\sqrt{\Delta(x)}} \cdot
             \frac{\Delta_-(x) + k(x, x)}{\lambda_q \Delta_-(x) + k(x, x)}, \qquad
             \Delta_-(x) = \max(\Delta(x) - k(x, x), 0),
 
         normalised for ``"njw"``, divided by :math:`\sqrt{\Delta(x)}` for ``"ncut"``. The plain
-        extension has 1/λ_q as the second factor, the limit for large degrees. Unlike it, this one
-        maps training points to their own embedding, as the graph leaves out the similarity of a
-        point to itself. For ``"kernel-pca"`` the coordinates are those of kernel PCA, divided by
-        the roots of the eigenvalues and normalised.
+        extension has 1/λ_q as the second factor, the limit for large degrees. The factor used here
+        maps training points exactly to their embedding, because the graph excludes the similarity
+        of a point to itself. For ``"kernel-pca"`` the coordinates are those of kernel PCA, divided
+        by the square roots of the eigenvalues and normalised.
 
-        Points without any similarity to the training points are mapped to the origin.
+        Points with zero similarity to all training points are mapped to the origin.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples); k(x, x), which is unknown, is then taken to be
-            the mean of the training diagonal (with nystroem, of its approximation).
+            shape (n_samples, n_training_samples). The unknown k(x, x) is then replaced by the mean
+            of the training diagonal (with nystroem, of its approximation).
 
         Returns
         -------
@@ -289,7 +291,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         if is_dask_array(self.X_fit_) and rows.lazy:
             raise ValueError(
                 f"{type(self).__name__} compares new rows with all training rows, which are a "
-                "dask array. Give the new rows in memory, or fit with solver='nystroem'."
+                "dask array. Pass the new rows in memory, or fit with solver='nystroem'."
             )
         return rows.map(self._embedding())
 
@@ -299,7 +301,7 @@ class KernelSpectralClustering(FitsClusters, ClusterMixin, KernelEstimator):
         return _Embedding(self.kernel_, anchors, self.extension_, self._mean_diagonal_)
 
     def predict(self, X: Data) -> NDArray[Any]:
-        """Return the cluster of each point: that of the nearest centre in the embedding.
+        """Return the index of the nearest centre in the embedding for each point.
 
         Training points keep their labels, except for ties between centres.
 
@@ -322,23 +324,23 @@ class _Embedding:
     """The map from blocks of rows to the embedding."""
 
     kernel: Kernel
-    fitted: Anchors  # the fitted points; the decoder is None if they are no anchors
+    fitted: Anchors  # the fitted points; without anchors, the decoder is None
     extension: Any
     mean_diagonal: float
 
     def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
-            by = AnchorMap.by(kernel, fitted, rows.dtype, unit=False, radius=None)
-            points = Coordinates(ArrayRows.of(rows), by)
+            to_features = AnchorMap.by(kernel, fitted, rows.dtype, unit=False, radius=None)
+            points = Coordinates(ArrayRows.of(rows), to_features)
             found = self.extension(CoordinateRows(points), points.captured)
             return found.astype(rows.dtype, copy=False)
         if fitted.points is None:
             rows = rows[:, fitted.indices]
-            own = np.full(rows.shape[0], self.mean_diagonal)
+            diagonal = np.full(rows.shape[0], self.mean_diagonal)
         else:
-            own = kernel.diagonal(kernel.prepare(rows)).astype(np.float64)
-        return np.asarray(self.extension(cross_operator(kernel, rows, fitted.points), own))
+            diagonal = kernel.diagonal(kernel.prepare(rows)).astype(np.float64)
+        return np.asarray(self.extension(cross_operator(kernel, rows, fitted.points), diagonal))
 
 
 def _nearest(centers: NDArray[Any], embedding: NDArray[Any]) -> NDArray[np.int32]:
@@ -354,24 +356,24 @@ def fit_spectral(
     means: KMeans,
     progress: Progress,
 ) -> ClusterFit:
-    """Embed the points by leading eigenvectors in a geometry, and cluster the embedding."""
+    """Embed the points with leading eigenvectors, and cluster the embedding."""
     solver, tol, request = plan.solver, plan.tol, plan.request
     if isinstance(solver, Dense):
         solver.check_memory(len(canonical.weights), canonical.data.dtype)
     if plan.face == "coordinates":
-        tol, most = _FEATURES_TOL, request.max_iter
-        solver = Krylov(tol) if most is None else Krylov(tol, most)
+        tol, max_iter = _FEATURES_TOL, request.max_iter
+        solver = Krylov(tol) if max_iter is None else Krylov(tol, max_iter)
     with single_threaded_blas(), rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan)
     on_features = view.points is not None
-    progress.advance(GRAM_SHARE, "features" if on_features else "Gram matrix")
+    progress.advance(GRAM_FRACTION, "features" if on_features else "Gram matrix")
     operator, problem = geometry.wrap(view)
     pairs = leading(
         problem,
         plan.k,
         solver=solver,
         random_state=request.random_state,
-        callback=progress.residual_callback(tol, GRAM_SHARE),
+        callback=progress.residual_callback(tol, GRAM_FRACTION),
     )
     found = geometry.embedding(view, operator, pairs)
     labels, centers = _k_means(found.points, canonical.weights, means)
@@ -400,13 +402,13 @@ def fit_spectral(
 def _k_means(
     points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return labels and centers of k-means; clusters are numbered by their first points.
+    """Return labels and centers of k-means, numbered in the order of their first points.
 
-    Points that differ by rounding only count as one.
+    Points that differ only by rounding error count as one.
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
-    different = np.round(points / unit) if unit > 0 else points
-    k = min(means.n_clusters, len(canonical_rows(different).weights))
+    rounded = np.round(points / unit) if unit > 0 else points
+    k = min(means.n_clusters, len(canonical_rows(rounded).weights))
     found = (
         clone(means).set_params(n_clusters=k).fit(points, sample_weight=weights / weights.mean())
     )
@@ -421,11 +423,11 @@ def _warn(
     owner, n, on_features = view.plan.request.owner, len(found.points), view.points is not None
     warn_if_fewer(*clusters, owner)
     if found.n_isolated and n > 1:
-        more = ", take more anchors (n_anchors)" if on_features else ""
+        advice = ", raise n_anchors" if on_features else ""
         warn_user(
-            f"{found.n_isolated} of the {n} distinct points have no similarity to any other"
-            f"{' by the anchors' if on_features else ''}; they are put at the origin of the "
-            f"embedding. Choose a larger scale (sigma) of the kernel{more}, or leave them out.",
+            f"{found.n_isolated} of the {n} distinct points have no similarity to any other point"
+            f"{' in the approximation by the anchors' if on_features else ''}; {owner} maps them "
+            f"to the origin. Raise sigma of the kernel{advice}, or remove these points.",
             UserWarning,
         )
     warn_unless_solved(pairs, owner, tol)

@@ -1,21 +1,21 @@
-"""Figures for notebooks and pages; matplotlib is imported with the first figure.
+"""Figures for notebooks and reports. The first figure imports matplotlib.
 
 ==============================  ==================================================================
 :func:`embedding`               two coordinates of an embedding, coloured by class or by value
 :func:`clusters`                points coloured by cluster, with centres, sizes and membership
-:func:`sphere`                  unit vectors of R³ on a globe, such as kernel PGA's
+:func:`sphere`                  unit vectors of R³ on a globe, such as those of kernel PGA
 :func:`shapes`                  planar shapes of each class, with their means
 :func:`shape_modes`             how shapes change along the modes of a decomposition
 :func:`karcher_objective`       the objective of the Karcher mean over the plane
 :func:`spectrum`                variance explained by each component, and the sum
 :func:`neighborhood`            fraction of nearest neighbours preserved
 :func:`confusion`               confusion matrix
-:func:`curves`                  several curves over one axis
+:func:`curves`                  curves over a common axis
 :func:`images`                  rows of small images, such as pre-images and originals
 ==============================  ==================================================================
 
 Every function returns the matplotlib Figure. None uses pyplot, so no display is needed and no
-figure stays open. In a notebook without pyplot, pass your own ``ax`` or call ``fig.savefig(…)``.
+figure stays open. To show a figure without pyplot, pass an ``ax`` or call ``fig.savefig(…)``.
 ``plots.report`` writes figures, tables and text as one HTML page, and ``plots.interactive`` has an
 interactive scatter plot for it.
 """

@@ -1,4 +1,4 @@
-"""Points and their labels: checks, the order of classes, and their legend."""
+"""Checks of points and labels, the order of classes, and their legend."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from .palette import class_style
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
-_MAX_CLASSES = 20  # a longer legend does not fit next to the axes
-_LABEL_WIDTH = 16  # characters in a line of the legend
+_MAX_CLASSES = 20  # maximum number of classes in a legend next to the axes
+_LABEL_WIDTH = 16  # maximum number of characters in a line of the legend
 
 # A thin edge separates neighbours and keeps yellow visible on white.
 EDGE: dict[str, Any] = {"edgecolor": "#333333", "linewidth": 0.25}
-SCALE = "cividis"  # looks alike with every kind of colour vision
+SCALE = "cividis"  # suitable for every kind of colour vision
 
 
 def check_points(
     values: Any, name: str, owner: str, n_columns: int, *, exactly: bool = False, hint: str = ""
 ) -> NDArray[Any]:
-    """Return points as floats; raise unless they have enough columns, or `exactly` n_columns."""
+    """Return points as floats; raise unless they have at least, or `exactly`, n_columns."""
     points = check_numbers(values, name, owner, dtype=[np.float64, np.float32])
     found = points.shape[1]
     if found < n_columns or (exactly and found > n_columns):
-        least = "" if exactly else "at least "
+        bound = "" if exactly else "at least "
         raise ValueError(
-            f"{name} of {owner} must have {least}{n_columns} columns; got {found}.{hint}"
+            f"{name} of {owner} must have {bound}{n_columns} columns; got {found}.{hint}"
         )
     return points
 
 
 def check_row(values: Any, name: str, owner: str, **options: Any) -> NDArray[np.float64]:
-    """Return one row of numbers as float64; `options` are those of ``check_array``."""
+    """Return a vector of numbers as float64; `options` are passed to ``check_array``."""
     options = {"ensure_2d": False, "allow_nd": True, "dtype": np.float64} | options
     row = check_numbers(values, name, owner, **options)
     if row.ndim != 1:
-        raise ValueError(f"{name} of {owner} must be one row of numbers; got shape {row.shape}.")
+        raise ValueError(f"{name} of {owner} must be a vector of numbers; got shape {row.shape}.")
     return row
 
 
@@ -55,8 +55,8 @@ def check_labels(
 ) -> NDArray[Any]:
     """Return one label per row as a sortable array.
 
-    `owner` and `rows`, the argument whose rows are labelled, are for the error message. If
-    `limited`, raise for more texts than fit into a legend.
+    Error messages name `owner` and `rows`, the argument whose rows are labelled. If `limited`,
+    raise for more text labels than fit into a legend.
     """
     array = label_array(labels, "labels", owner)
     if array.shape != (n_samples,):
@@ -68,8 +68,8 @@ def check_labels(
         n_classes = len(np.unique(array))
         if n_classes > _MAX_CLASSES:
             raise ValueError(
-                f"labels of {owner} has {n_classes} different values and a legend holds "
-                f"{_MAX_CLASSES}: merge the rare ones, or pass numbers for a colour scale."
+                f"labels of {owner} has {n_classes} different values, but a legend shows at most "
+                f"{_MAX_CLASSES}. Merge rare labels, or pass numbers for a colour scale."
             )
     return array
 
@@ -78,18 +78,18 @@ def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
     """Return labels as a sortable array."""
     check_not_masked(labels, name, owner)
     if scipy.sparse.issparse(labels):
-        raise ValueError(f"{name} of {owner} must be dense; call toarray() on the sparse ones.")
+        raise ValueError(f"{name} of {owner} must be dense. Call toarray().")
     try:
         array = np.asarray(labels)
     except ValueError:
         raise ValueError(
-            f"{name} of {owner} must be one label for each point; got lists of unlike lengths."
+            f"{name} of {owner} must have one label for each point; got lists of unlike lengths."
         ) from None
     return sortable(array)
 
 
 def sortable(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as text if they are objects: None, strings and numbers have no order."""
+    """Return labels as text if they are objects, which may have no order."""
     return labels.astype(str) if labels.dtype == object else labels
 
 
@@ -101,7 +101,7 @@ def is_continuous(labels: NDArray[Any]) -> bool:
 def classes_of(labels: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
     """Yield the name, the mask of rows, the colour and the marker of each class."""
     for index, label in enumerate(sorted_classes(labels)):
-        chosen = labels == label if label == label else labels != labels  # NaN is a class too
+        chosen = labels == label if label == label else labels != labels  # NaN is a class
         yield str(label), chosen, *class_style(index)
 
 
@@ -167,6 +167,6 @@ def class_legend(
         scatterpoints=1,
     )
     for handle in legend.legend_handles:
-        handle.set_sizes([30.0])  # type: ignore[union-attr]  # of a scatter
-        handle.set_alpha(1.0)  # type: ignore[union-attr]  # of a scatter
+        handle.set_sizes([30.0])  # type: ignore[union-attr]  # a scatter
+        handle.set_alpha(1.0)  # type: ignore[union-attr]  # a scatter
     return legend

@@ -1,4 +1,4 @@
-"""Optional dependencies, imported when they are needed."""
+"""Import optional dependencies."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def require(module: str, what: str, extra: str) -> Any:
     Parameters
     ----------
     module : str
-        The module, for instance "pyarrow.parquet".
+        Name of the module, such as "pyarrow.parquet".
     what : str
-        What needs it, in the plural, for the error message.
+        The features that need it, a plural noun for the error message.
     extra : str
         The extra of orthodrome that installs it.
 
     Raises
     ------
     MissingExtraError
-        If the package is not installed. Other import errors, such as those of a broken
-        installation, are not changed.
+        If the package is not installed. Other import errors, as from a broken installation, are
+        not changed.
     """
     try:
         return importlib.import_module(module)

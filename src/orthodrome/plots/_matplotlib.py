@@ -1,4 +1,4 @@
-"""The only module that imports matplotlib: late, and without pyplot."""
+"""Import matplotlib lazily and without pyplot. No other module imports it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ else:
 
 __all__ = ["Axes", "Figure", "Legend"]
 
-_DPI = 192  # two pixels per CSS pixel: sharp on a phone and in print
+_DPI = 192  # two pixels per CSS pixel, for sharp text on phones and in print
 
 
 def require_matplotlib() -> Any:
@@ -28,7 +28,7 @@ def require_matplotlib() -> Any:
 
 
 def figure_of(figure: Figure | None, size: tuple[float, float], title: str | None = None) -> Figure:
-    """Return `figure` or a new one of `size` inches, with a title; pyplot does not manage it."""
+    """Return `figure` or, without pyplot, a new one of `size` inches, with a title."""
     require_matplotlib()
     from matplotlib.figure import Figure as NewFigure
     from matplotlib.figure import FigureBase
@@ -54,15 +54,15 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return ax
 
 
-def finished(ax: Axes, title: str | None, **options: Any) -> Figure:
-    """Set the title, if there is one, and return the figure of the axes."""
+def set_title(ax: Axes, title: str | None, **options: Any) -> Figure:
+    """Set the title of the axes unless it is None; return their figure."""
     if title is not None:
         ax.set_title(title, **options)
     return ax.figure  # type: ignore[return-value]  # never a SubFigure
 
 
 def plain_legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **options: Any) -> Legend:
-    """Add a legend whose names are not parsed as mathematics, nor hidden if they begin with _."""
+    """Add a legend that shows names literally, without math text and with leading underscores."""
     legend = ax.legend(handles, [" "] * len(names), frameon=False, **options)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_parse_math(False)
@@ -73,7 +73,7 @@ def plain_legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **optio
 def legend_above(
     ax: Axes, handles: Sequence[Any], names: Sequence[str], *, right: bool = False, **options: Any
 ) -> Legend:
-    """Add a legend above the axes, where it covers nothing."""
+    """Add a legend above the axes, where it hides no data."""
     options = {"borderaxespad": 0.0, "fontsize": "small"} | options
     side = "right" if right else "left"
     return plain_legend(
@@ -90,17 +90,17 @@ def font_points(size: Any = "small") -> float:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw in the style of the library's pages, whatever the user's settings."""
+    """Draw in the style of the library's reports; ignore the user's settings."""
     require_matplotlib()
     import matplotlib.style
 
-    ours = {
+    style = {
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.titlesize": "medium",
         "font.size": 10.0,
     }
-    with matplotlib.style.context(["default", ours]):
+    with matplotlib.style.context(["default", style]):
         yield
 
 
@@ -108,7 +108,7 @@ def png(figure: Figure) -> bytes:
     """Return a figure as a PNG file; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        # characters that the font lacks become boxes; the text of the page has them
+        # characters missing from the font become boxes; the text of the page shows them
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""Points coloured by cluster, with centres and membership."""
+"""Scatter plots of clusters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_numbers, numbers_expected
 from ._classes import EDGE, check_labels, check_points, class_legend, marker_area
-from ._matplotlib import Axes, Figure, axes_of, finished, font_points, require_matplotlib
+from ._matplotlib import Axes, Figure, axes_of, font_points, require_matplotlib, set_title
 from .palette import class_style
 
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
-_MAX_LINES = 16  # clusters in the legend of a new figure
-_MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # of a point at chance, and of a certain member
-_CENTER_AREAS = (40.0, 150.0)  # of stars in points²: smallest and largest
+_MAX_LINES = 16  # maximum number of clusters in the legend of a new figure
+_MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
+_CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 _LEGEND_STAR = 80.0
 
 
@@ -43,7 +43,7 @@ def clusters(
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
         the first hundred pairs differ. The legend lists the clusters with their numbers of points;
-        if there are more than fit (at most 16), the largest, and the others in one line.
+        if not all fit (at most 16), it lists the largest, and the others in one line.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.
@@ -82,15 +82,15 @@ def clusters(
     ['0 (50)', '1 (61)', '2 (39)', 'centre']
     """
     points = check_points(Z, "Z", "clusters", 2)
-    places = None if centers is None else check_points(centers, "centers", "clusters", 2)
-    if places is not None and places.shape[1] != points.shape[1]:
+    positions = None if centers is None else check_points(centers, "centers", "clusters", 2)
+    if positions is not None and positions.shape[1] != points.shape[1]:
         raise ValueError(
-            f"centers of clusters must have {points.shape[1]} columns, as Z has; got "
-            f"{places.shape[1]}. Transform both to the same coordinates."
+            f"centers of clusters must have {points.shape[1]} columns, like Z; got "
+            f"{positions.shape[1]}. Transform both to the same coordinates."
         )
     probabilities = None if proba is None else _check_probabilities(proba, len(points))
-    names, index = _check_clusters(labels, len(points), places, probabilities)
-    n_extra = (places is not None) + (probabilities is not None)
+    names, index = _check_clusters(labels, len(points), positions, probabilities)
+    n_extra = (positions is not None) + (probabilities is not None)
     ax = axes_of(ax, (4.8, _height(len(names), n_extra)))
     opacity = _opacity(probabilities, index, len(names))
     drawn = _draw_members(ax, points, index, opacity, len(names), _area(len(points), size))
@@ -99,14 +99,14 @@ def clusters(
     if probabilities is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
         lines.append("faint: unsure")
-    if places is not None:
-        handles.append(_draw_centers(ax, places))
+    if positions is not None:
+        handles.append(_draw_centers(ax, positions))
         lines.append("centre")
     legend = class_legend(ax, handles, lines, legend_title)
-    if places is not None:
+    if positions is not None:
         legend.legend_handles[-1].set_sizes([_LEGEND_STAR])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    return finished(ax, title)
+    return set_title(ax, title)
 
 
 # ---------------------------------------------------------------------------- checks
@@ -131,12 +131,12 @@ def _check_probabilities(proba: ArrayLike, n_samples: int) -> NDArray[Any]:
 
 
 def _check_clusters(
-    labels: ArrayLike, n_samples: int, places: NDArray[Any] | None, proba: NDArray[Any] | None
+    labels: ArrayLike, n_samples: int, positions: NDArray[Any] | None, proba: NDArray[Any] | None
 ) -> tuple[list[str], NDArray[np.intp]]:
     """Return the names of the clusters, in the order of centres, and the cluster of each point."""
     array = check_labels(labels, n_samples, "clusters", "Z", limited=False)
     found, index = np.unique(array, return_inverse=True)
-    numbers = [] if places is None else [len(places)]
+    numbers = [] if positions is None else [len(positions)]
     numbers += [] if proba is None or proba.ndim == 1 else [proba.shape[1]]
     if len(set(numbers)) > 1:
         raise ValueError(
@@ -162,11 +162,11 @@ def _check_clusters(
 def _opacity(
     proba: NDArray[Any] | None, index: NDArray[np.intp], n_clusters: int
 ) -> NDArray[np.float64]:
-    """Return the opacity of each point, which grows from chance to certainty."""
+    """Return the opacity of each point, which grows with its probability."""
     if proba is None or n_clusters == 1:
         return np.full(len(index), _MAX_OPACITY)
-    own = proba[np.arange(len(index)), index] if proba.ndim == 2 else proba
-    above_chance = np.clip((own - 1 / n_clusters) / (1 - 1 / n_clusters), 0.0, 1.0)
+    membership = proba[np.arange(len(index)), index] if proba.ndim == 2 else proba
+    above_chance = np.clip((membership - 1 / n_clusters) / (1 - 1 / n_clusters), 0.0, 1.0)
     return _MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * above_chance.astype(np.float64)
 
 
@@ -201,7 +201,7 @@ def _draw_members(
 
 
 def _area(n_samples: int, size: float | None) -> float:
-    """Return the area of a marker, smaller than in other figures if there are many points."""
+    """Return the area of a marker; for many points it is smaller than in other figures."""
     area = marker_area(n_samples, size)
     return min(area, max(40_000 / n_samples, 2.0)) if size is None else area
 
@@ -214,33 +214,33 @@ def _line_height() -> float:
 
 
 def _height(n_clusters: int, n_extra: int) -> float:
-    """Return the height in inches of a figure whose axes are as high as the legend."""
+    """Return the height in inches of a figure that fits the legend."""
     n_lines = 1 + min(n_clusters, _MAX_LINES) + n_extra  # with the title
-    return max(3.8, _line_height() * n_lines / 0.77)  # the axes take 0.77 of the figure
+    return max(3.8, _line_height() * n_lines / 0.77)  # the axes fill 0.77 of the figure
 
 
 def _legend_lines(
     ax: Axes, handles: list[PathCollection], names: list[str], sizes: NDArray[np.intp], n_extra: int
 ) -> tuple[list[PathCollection], list[str]]:
-    """Return handles and lines for all clusters, or for the largest and one for the others."""
+    """Return handles and texts of all clusters, or of the largest and one for the others."""
     lines = [f"{name} ({count})" for name, count in zip(names, sizes, strict=True)]
     inches = ax.get_window_extent().height / ax.figure.dpi
-    room = round(inches / _line_height()) - 1 - n_extra  # a taller legend would shrink the axes
-    room = min(max(room, 2), _MAX_LINES)
-    if len(lines) <= room:
+    max_lines = round(inches / _line_height()) - 1 - n_extra  # more would shrink the axes
+    max_lines = min(max(max_lines, 2), _MAX_LINES)
+    if len(lines) <= max_lines:
         return handles, lines
-    largest = np.sort(np.argsort(-sizes, kind="stable")[: room - 1])
+    largest = np.sort(np.argsort(-sizes, kind="stable")[: max_lines - 1])
     others = f"{len(lines) - len(largest)} others ({sizes.sum() - sizes[largest].sum()})"
     handles = [*(handles[i] for i in largest), ax.scatter([], [], facecolor="white", **EDGE)]
     return handles, [*(lines[i] for i in largest), others]
 
 
-def _draw_centers(ax: Axes, places: NDArray[Any]) -> PathCollection:
-    """Draw a star per cluster, with a white rim that separates it from the points."""
-    x, y = places[:, 0], places[:, 1]
-    area = float(np.clip(1500 / len(places), *_CENTER_AREAS))
+def _draw_centers(ax: Axes, positions: NDArray[Any]) -> PathCollection:
+    """Draw a star with a white rim for each centre."""
+    x, y = positions[:, 0], positions[:, 1]
+    area = float(np.clip(1500 / len(positions), *_CENTER_AREAS))
     star: dict[str, Any] = {"marker": "*", "edgecolor": "black", "linewidth": 1.0}
-    colors = [class_style(number)[0] for number in range(len(places))]
+    colors = [class_style(number)[0] for number in range(len(positions))]
     ax.scatter(x, y, s=2.2 * area, marker="*", color="white", linewidth=0, zorder=3)
     ax.scatter(x, y, s=area, facecolor=colors, zorder=4, **star)
     return ax.scatter([], [], facecolor="white", **star)

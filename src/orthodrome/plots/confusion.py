@@ -11,17 +11,17 @@ from sklearn.utils.validation import column_or_1d
 
 from .._core.checks import check_choice
 from ._classes import label_array
-from ._matplotlib import Axes, Figure, axes_of, finished
+from ._matplotlib import Axes, Figure, axes_of, set_title
 
-# One hue from light to dark, which works with every kind of colour vision.
+# One hue from light to dark, suitable for every kind of colour vision.
 _SCALE = "Blues"
-_FEW = 8  # maximum number of classes for counts and percentages in the cells
-_NUMBERED = 40  # maximum number of classes for counts in the cells
+_MAX_PERCENT = 8  # maximum number of classes for counts and percentages in the cells
+_MAX_COUNTS = 40  # maximum number of classes for counts in the cells
 _DARK = 0.179  # luminance with equal contrast to black and white: (L + 0.05)² = 1.05 · 0.05
-_SHARES = {
-    "true": "Share of the true class",
-    "pred": "Share of the predicted class",
-    "all": "Share of all points",
+_FRACTION_LABELS = {
+    "true": "Fraction of the true class",
+    "pred": "Fraction of the predicted class",
+    "all": "Fraction of all points",
 }
 
 
@@ -49,7 +49,7 @@ def confusion(
     labels : array-like of shape (n_classes,), optional
         All classes, in the order in which they are drawn; sorted if absent.
     normalize : {"true", "pred", "all"} or None, default="true"
-        What the fractions refer to: the points of the true class (the diagonal shows recall), of
+        Denominator of the fractions: the points of the true class (the diagonal shows recall), of
         the predicted class (precision), or all points. None shows counts only.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure, larger for more classes, if absent.
@@ -68,7 +68,7 @@ def confusion(
     >>> [text.get_text() for text in fig.axes[0].texts]
     ['1\n50%', '1\n50%', '1\n100%']
     """
-    check_choice(normalize, (*_SHARES, None), "normalize", "confusion")
+    check_choice(normalize, (*_FRACTION_LABELS, None), "normalize", "confusion")
     true, predicted = (_check_labels(y, name) for y, name in ((y_true, "true"), (y_pred, "pred")))
     if len(true) != len(predicted):
         raise ValueError(
@@ -77,24 +77,24 @@ def confusion(
         )
     classes = _check_classes(labels, true, predicted)
     counts = _counts(true, predicted, classes)
-    values = _shares(counts, normalize)
+    values = _fractions(counts, normalize)
     n = len(classes)
-    cell = 0.62 if n <= _FEW else 0.34 if n <= _NUMBERED else 0.2
+    cell = 0.62 if n <= _MAX_PERCENT else 0.34 if n <= _MAX_COUNTS else 0.2
     ax = axes_of(ax, (max(n * cell, 1.6) + 2.4, max(n * cell, 1.6) + 1.3))
     image = ax.imshow(values, cmap=_SCALE, vmin=0.0, vmax=1.0 if normalize else None)
-    if n <= _NUMBERED:
-        _write_cells(ax, image, counts, shares=normalize is not None and n <= _FEW)
+    if n <= _MAX_COUNTS:
+        _write_cells(ax, image, counts, percentages=normalize is not None and n <= _MAX_PERCENT)
     _outline_diagonal(ax, n)
     _name_classes(ax, [str(name) for name in classes])
-    label = _SHARES.get(normalize or "", "Points")
+    label = _FRACTION_LABELS.get(normalize or "", "Points")
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.8, aspect=25)
-    return finished(ax, title)
+    return set_title(ax, title)
 
 
 def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
     array = column_or_1d(label_array(y, f"y_{name}", "confusion"))
     if len(array) == 0:
-        raise ValueError(f"y_{name} of confusion must hold at least one point.")
+        raise ValueError(f"y_{name} of confusion must have at least one point.")
     return array
 
 
@@ -116,19 +116,19 @@ def _check_classes(
     unknown = found[~np.isin(found, classes)]
     if len(unknown):
         raise ValueError(
-            f"labels of confusion must hold every class of y_true and y_pred; "
-            f"{unknown[0].item()!r} is absent."
+            f"labels of confusion must contain every class of y_true and y_pred; "
+            f"{unknown[0].item()!r} is missing."
         )
     return classes
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    """Return the kind of labels; labels of one kind can be sorted together."""
+    """Return the kind of labels; labels of the same kind can be sorted together."""
     return labels.dtype.kind if labels.dtype.kind in "USMm" else "number"
 
 
 def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the confusion matrix; scikit-learn's function warns if there is one class."""
+    """Return the confusion matrix, without scikit-learn's warning about a single class."""
     order = np.argsort(classes)
     rows, columns = (order[np.searchsorted(classes, y, sorter=order)] for y in (true, predicted))
     counts = np.zeros((len(classes), len(classes)), dtype=np.intp)
@@ -136,7 +136,7 @@ def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
     return counts
 
 
-def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
+def _fractions(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
     """Return the values of the cells; 0 for a class without points."""
     values = counts.astype(np.float64)
     if normalize is None:
@@ -145,16 +145,17 @@ def _shares(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float
     return values / np.maximum(values.sum(axis=axis, keepdims=True), 1.0)
 
 
-def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, shares: bool) -> None:
+def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, percentages: bool) -> None:
     values = np.asarray(image.get_array())
     dark = _luminance(image.to_rgba(values)[..., :3]) < _DARK
     digits = len(str(counts.max()))
-    size = 9.5 if len(counts) <= _FEW else min(7.5, 28.0 / digits)  # in points: fits the cell
+    # in points, to fit the cell
+    size = 9.5 if len(counts) <= _MAX_PERCENT else min(7.5, 28.0 / digits)
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
     for row, column in np.argwhere(counts):
-        share = "\n" + _percent(values[row, column]) if shares else ""
+        fraction = "\n" + _percent(values[row, column]) if percentages else ""
         color = "white" if dark[row, column] else "black"
-        ax.text(column, row, f"{counts[row, column]}{share}", color=color, **style)
+        ax.text(column, row, f"{counts[row, column]}{fraction}", color=color, **style)
 
 
 def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -163,36 +164,36 @@ def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
-def _percent(share: float) -> str:
-    """Return whole percents, but never 0% or 100% for a fraction in between."""
-    if 0 < share < 0.005:
+def _percent(fraction: float) -> str:
+    """Return a whole percentage, but never 0% or 100% for a fraction in between."""
+    if 0 < fraction < 0.005:
         return "<1%"
-    return ">99%" if 0.995 <= share < 1 else f"{share:.0%}"
+    return ">99%" if 0.995 <= fraction < 1 else f"{fraction:.0%}"
 
 
 def _outline_diagonal(ax: Axes, n: int) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
-    squares = [Rectangle((i - 0.5, i - 0.5), 1, 1) for i in range(n)]
+    cells = [Rectangle((i - 0.5, i - 0.5), 1, 1) for i in range(n)]
     style: dict[str, Any] = {"facecolor": "none", "edgecolor": "#666666", "linewidth": 0.8}
-    ax.add_collection(PatchCollection(squares, **style))
+    ax.add_collection(PatchCollection(cells, **style))
 
 
 def _name_classes(ax: Axes, names: list[str]) -> None:
-    """Label both axes with the classes, wrapped if there is room, otherwise shortened."""
-    few = len(names) <= _FEW
+    """Label both axes with class names, wrapped or shortened to fit."""
+    few = len(names) <= _MAX_PERCENT
     shown = [_fit(name, 16 if few else 22, lines=3 if few else 1) for name in names]
-    places = np.arange(len(names))
+    positions = np.arange(len(names))
     upright = few and max(len(line) for name in shown for line in name.split("\n")) <= 7
-    size = "medium" if few else "small" if len(names) <= _NUMBERED else "xx-small"
-    ax.set_xticks(places, [" "] * len(names), rotation=0 if upright else 90, fontsize=size)
-    ax.set_yticks(places, [" "] * len(names), fontsize=size)
+    size = "medium" if few else "small" if len(names) <= _MAX_COUNTS else "xx-small"
+    ax.set_xticks(positions, [" "] * len(names), rotation=0 if upright else 90, fontsize=size)
+    ax.set_yticks(positions, [" "] * len(names), fontsize=size)
     ax.tick_params(length=0)
     for axis in (ax.xaxis, ax.yaxis):
         for tick in axis.get_major_ticks():
             tick.label1.set_parse_math(False)
-        axis.set_ticklabels(shown)  # last, so that they are not parsed as mathematics
+        axis.set_ticklabels(shown)  # after set_parse_math, so that names are shown literally
     ax.spines[:].set_visible(False)
     ax.set(xlabel="Predicted class", ylabel="True class")
 

@@ -1,4 +1,4 @@
-"""Curves over one axis."""
+"""Curves over a common axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_choice, check_flag
 from ._classes import check_row
-from ._matplotlib import Axes, Figure, axes_of, finished
+from ._matplotlib import Axes, Figure, axes_of, set_title
 from .palette import class_style, line_style
 
 
@@ -33,11 +33,11 @@ def curves(
     x : array-like of shape (n_points,)
         Positions on the horizontal axis.
     values : mapping of str to array-like of shape (n_points,)
-        The curves by name; NaN leaves a gap.
+        Curves by name; NaN leaves a gap.
     xlabel, ylabel : str
         Labels of the axes.
     xscale : {"linear", "log", "log2"}, default="linear"
-        "log2" is for numbers that double; each has its own tick.
+        "log2" is for values that double; each has a tick.
     yscale : {"linear", "log"}, default="linear"
         Scale of the vertical axis; a logarithmic one shows positive values only.
     markers : bool, default=True
@@ -72,7 +72,7 @@ def curves(
     if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
     if not isinstance(values, Mapping) or not values:
-        raise ValueError("values of curves must be a mapping, {name: curve}, of at least one.")
+        raise ValueError("values of curves must be a non-empty mapping, {name: curve}.")
     rows = {name: _check_curve(curve, name, positions, yscale) for name, curve in values.items()}
     ax = axes_of(ax, (4.8, 3.4))
     draw_lines(ax, positions, rows, xscale, markers=markers)
@@ -80,9 +80,9 @@ def curves(
     if yscale == "log":
         ax.set_yscale("log")
     elif all(np.nanmin(row) >= 0 for row in rows.values()):
-        ax.set_ylim(bottom=0.0)  # to compare heights
+        ax.set_ylim(bottom=0.0)  # so that heights can be compared
     ax.legend(frameon=False)
-    return finished(ax, title)
+    return set_title(ax, title)
 
 
 def _check_curve(
@@ -91,7 +91,8 @@ def _check_curve(
     row = check_row(curve, f"values[{name!r}]", "curves", ensure_all_finite=False)
     if row.shape != positions.shape:
         raise ValueError(
-            f"values[{name!r}] of curves must have shape {positions.shape}, as x; got {row.shape}."
+            f"values[{name!r}] of curves must have the shape of x, {positions.shape}; got "
+            f"{row.shape}."
         )
     kind = "positive" if yscale == "log" else "finite"
     if not np.any(np.isfinite(row) & ((row > 0) | (yscale == "linear"))):

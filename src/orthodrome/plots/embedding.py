@@ -14,7 +14,7 @@ from ._classes import (
     is_continuous,
     marker_area,
 )
-from ._matplotlib import Axes, Figure, axes_of, finished
+from ._matplotlib import Axes, Figure, axes_of, set_title
 from .palette import MAIN
 
 
@@ -68,12 +68,12 @@ def embedding(
     if not isinstance(components, tuple | list) or len(components) != 2:
         raise ValueError(f"components of embedding must be two column numbers; got {components!r}.")
     columns = [check_integer(c, "components", "embedding", minimum=0) for c in components]
-    hint = f" Pass components= of the columns it has; got {components!r}."
+    hint = f" Choose components from its columns; got {components!r}."
     array = check_points(Z, "Z", "embedding", max(columns) + 1, hint=hint)
     names = [f"Component {column + 1}" for column in columns]
     if ratios is not None:
-        parts = check_finite_vector(ratios, array.shape[1], "ratios", "embedding")[columns]
-        names = [f"{n} ({part:.1%} of the variance)" for n, part in zip(names, parts, strict=True)]
+        fractions = check_finite_vector(ratios, array.shape[1], "ratios", "embedding")[columns]
+        names = [f"{n} ({f:.1%} of the variance)" for n, f in zip(names, fractions, strict=True)]
     groups = None if labels is None else check_labels(labels, len(array), "embedding", "Z")
     ax = axes_of(ax, (4.8, 3.8))
     x, y = array[:, columns].T
@@ -91,4 +91,4 @@ def embedding(
             lambda rows, style: ax.scatter(x[rows], y[rows], s=area, alpha=0.85, **style, **EDGE),
         )
     ax.set(xlabel=names[0], ylabel=names[1])
-    return finished(ax, title)
+    return set_title(ax, title)

@@ -12,7 +12,7 @@ from .._core.checks import check_finite_vector, check_integer, check_numbers
 from ._matplotlib import Figure, figure_of, require_matplotlib
 
 _WIDTH = 5.0
-_LARGE = 1e300  # differences of larger values may overflow
+_LARGE = 1e300  # larger values are rescaled, because differences may overflow
 
 
 def images(
@@ -30,13 +30,13 @@ def images(
     ----------
     rows : mapping of str to array-like of shape (n_images, height, width[, 3]) or \
             (n_images, n_pixels)
-        The images by the name of their row, equally many in each row. A last axis of length 3
-        means colour: red, green and blue.
+        Images of each row by name, with the same number of images in each row. A last axis of
+        length 3 means red, green and blue.
     shape : (int, int), optional
         Height and width, for images given as flat rows of pixels.
     limits : (float, float), optional
-        The values at the ends of the colour scale; others are clipped. If absent, the smallest and
-        largest value of all images; 0 and 1 for colour images.
+        Values at the ends of the colour scale; others are clipped. If absent, the smallest and
+        largest value of all images, or 0 and 1 for colour images.
     cmap : str, default="gray_r"
         Name of a matplotlib colour map. The default draws large values dark, which suits digits
         and drawings; use "gray" for photographs. Colour images ignore it.
@@ -76,7 +76,7 @@ def images(
     low, high = low / scale, high / scale
     high = max(high, low + max(1e-12, 4 * float(np.spacing(abs(low)))))
     n_images, height, width = next(iter(stacks.values())).shape[:3]
-    inches = _WIDTH / n_images * height / width + 0.32  # an image and the name above it
+    inches = _WIDTH / n_images * height / width + 0.32  # an image and its title
     size = (_WIDTH, inches * len(stacks) + (0.3 if title is not None else 0))
     figure = figure_of(figure, size, title)
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
@@ -95,7 +95,7 @@ def _check_rows(
     rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None
 ) -> dict[str, NDArray[Any]]:
     if not isinstance(rows, Mapping) or not rows:
-        raise ValueError("rows of images must be a mapping, {name: images}, of at least one row.")
+        raise ValueError("rows of images must be a non-empty mapping, {name: images}.")
     if shape is not None:
         if not isinstance(shape, tuple | list) or len(shape) != 2:
             raise ValueError(f"shape of images must be two integers; got {shape!r}.")
@@ -127,4 +127,4 @@ def _check_rows(
 def _strip(stack: NDArray[Any], blank: float) -> NDArray[Any]:
     """Join images side by side, with a blank column between them."""
     column = np.full_like(stack[0, :, :1], blank)
-    return np.concatenate([part for image in stack for part in (column, image)][1:], axis=1)
+    return np.concatenate([block for image in stack for block in (column, image)][1:], axis=1)

@@ -1,11 +1,11 @@
-"""An interactive scatter plot of an embedding, a block of :mod:`orthodrome.plots.report`.
+"""Interactive scatter plot of an embedding, a block of :mod:`orthodrome.plots.report`.
 
-plotly.js is inside the page, once for all scatters, and the page makes no requests. The data are
-JSON, which is not executed; they become text by ``textContent`` or, in labels that plotly draws,
-with escaped tags, so no name or label can inject markup. The content security policy of the page
-allows only scripts with the right hash: plotly's and scatter.js. Points are SVG, which prints
-sharply; plotly's WebGL traces compile code at run time, which the policy forbids. If there are very
-many points, a sample is drawn.
+The page contains plotly.js once for all scatter plots, and makes no requests. The data are JSON,
+which is not executed. They are shown with ``textContent`` or, in labels drawn by plotly, with
+escaped tags, so no name or label can inject markup. The content security policy of the page allows
+only scripts with known hashes: plotly.js and scatter.js. Points are SVG, which prints sharply;
+plotly's WebGL traces compile code at run time, which the policy forbids. Of very many points, a
+sample is drawn.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .report import Assets, resource
 
 __all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
 
-MAX_POINTS = 10_000  # SVG points that browsers draw and hide without a noticeable delay
-_MAX_CLASSES = 99  # with the rest, 100 different pairs of colour and marker
-_MAX_AXES = 10  # coordinates to choose from
-_MAX_FEATURES = 4  # features in the text of a point
-_MAX_NAMED = 12  # classes named in the description; the legend names all
+MAX_POINTS = 10_000  # more SVG points would cause noticeable delays in browsers
+_MAX_CLASSES = 99  # one of the 100 pairs of colour and marker is for merged classes
+_MAX_AXES = 10  # maximum number of coordinates to choose from
+_MAX_FEATURES = 4  # maximum number of features in the text of a point
+_MAX_NAMED = 12  # maximum number of classes in the description; the legend lists all
 
 # Replacements for black and dark brown on a dark page.
 _DARK = {"#000000": "#FFFFFF", "#661100": "#A5673F"}
@@ -58,11 +58,11 @@ def require_plotly() -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """An interactive scatter plot of an embedding, for a section of a report.
+    """Interactive scatter plot of an embedding, for a section of a report.
 
     Hovering over a point shows its row. The buttons of the legend hide and show classes. When the
-    plot has the focus, the left and right keys move through the points and read them out below.
-    Other coordinates can be chosen. The plot follows the page's light, dark or printed style.
+    plot has the focus, the left and right arrow keys move through the points and show their rows
+    below. Other coordinates can be chosen. The plot follows the page's light, dark or print style.
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ class Scatter:
         Coordinates; the first ten columns can be chosen. A single column is drawn over the row
         number.
     caption : str
-        The caption below the plot.
+        Caption below the plot.
     labels : array-like of shape (n_samples,), optional
         Classes, each with a colour, a marker and a button. Numbers with more than 20 different
-        values are shown on a colour scale. Of more than 99 classes, the rarest are merged.
+        values are shown on a colour scale. Beyond 99 classes, the rarest are merged.
     label_name : str, default="class"
         Meaning of the labels, such as the name of their column.
     ids : sequence of str, optional
@@ -83,7 +83,7 @@ class Scatter:
     columns : sequence of str, optional
         Names of the features, required with them.
     details : mapping of str to array-like of shape (n_samples,), optional
-        More values for the text of a point, such as ``{"predicted": y_pred}``.
+        Additional values for the text of a point, such as ``{"predicted": y_pred}``.
     axes : sequence of str, optional
         Names of the coordinates; "Component 1", "Component 2", … if absent.
     ratios : array-like of shape (n_components,), optional
@@ -91,9 +91,9 @@ class Scatter:
 
     Notes
     -----
-    Of more than 10,000 rows a random sample of that size is drawn, with at least one row of each
-    class. The sample is always the same, and the page states it. Numbers have six digits. plotly.js
-    takes about five megabytes of the page, which contains every text and number that is shown.
+    Of more than 10,000 rows, a random sample of that size is drawn, with at least one row of each
+    class. The seed is fixed, and the page mentions the sample. Numbers have six digits. plotly.js
+    adds about five megabytes to the page, which contains all text and numbers shown.
 
     Examples
     --------
@@ -187,12 +187,12 @@ class Scatter:
 
     @cached_property
     def _values(self) -> NDArray[np.float64]:
-        """The numbers that colour the points which are drawn."""
+        """Values that colour the drawn points."""
         return np.asarray(self.labels, dtype=np.float64)[self._shown]
 
     @cached_property
     def _shown(self) -> NDArray[np.intp]:
-        """The rows that are drawn, in order."""
+        """Indices of the drawn rows, ascending."""
         n = len(np.asarray(self.Z))
         if n <= MAX_POINTS:
             return np.arange(n)
@@ -213,8 +213,8 @@ class Scatter:
         """Return the names of the coordinates with their fractions of variance, if given."""
         if self.ratios is None:
             return self._axes()
-        parts = zip(self._axes(), np.asarray(self.ratios, dtype=np.float64), strict=False)
-        return [f"{name} ({part:.1%} of the variance)" for name, part in parts]
+        pairs = zip(self._axes(), np.asarray(self.ratios, dtype=np.float64), strict=False)
+        return [f"{name} ({ratio:.1%} of the variance)" for name, ratio in pairs]
 
     def _describe_colors(self) -> str:
         if self.labels is None:
@@ -258,7 +258,7 @@ class Scatter:
         return fields
 
     def _groups(self) -> dict[str, Any]:
-        """Return the classes or the values that colour the points."""
+        """Return the classes or values that colour the points."""
         if self.labels is None:
             return {"groups": [_group("points", MAIN, MARKERS[0])], "codes": [0] * len(self._shown)}
         if self._classes is None:
@@ -275,7 +275,7 @@ class Scatter:
 
 
 def _merged_classes(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of classes and the class of each row; merge the rarest of too many."""
+    """Return the names of classes and the class of each row; merge the rarest classes."""
     labels = sortable(labels)
     found, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     ordered = sorted_classes(found)
@@ -285,10 +285,10 @@ def _merged_classes(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
     if len(names) <= _MAX_CLASSES:
         return names, codes
     kept = np.sort(np.argsort(-counts, kind="stable")[:_MAX_CLASSES])
-    place = np.full(len(names), _MAX_CLASSES)
-    place[kept] = np.arange(_MAX_CLASSES)
+    new_codes = np.full(len(names), _MAX_CLASSES)
+    new_codes[kept] = np.arange(_MAX_CLASSES)
     rest = f"{len(names) - _MAX_CLASSES} rarer classes"
-    return [*(names[i] for i in kept), rest], place[codes]
+    return [*(names[i] for i in kept), rest], new_codes[codes]
 
 
 def _group(name: str, color: str, marker: str) -> dict[str, str]:
@@ -302,7 +302,7 @@ def _numbers(values: NDArray[Any]) -> list[float | None]:
 
 
 def _column(values: NDArray[Any]) -> list[Any]:
-    """Return a column of details as numbers or texts for JSON."""
+    """Return a column of details as numbers or strings for JSON."""
     if np.issubdtype(values.dtype, np.floating):
         return list(_numbers(values))
     is_integer = np.issubdtype(values.dtype, np.integer)
@@ -310,7 +310,7 @@ def _column(values: NDArray[Any]) -> list[Any]:
 
 
 def _json(payload: dict[str, Any]) -> str:
-    """Return JSON for a script element, without characters of markup."""
+    """Return JSON for a script element, with markup characters escaped."""
     text = json.dumps(payload, allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 is escaped
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

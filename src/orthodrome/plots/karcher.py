@@ -14,17 +14,17 @@ from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
 from ..sphere import geodesic_distances
 from ._classes import check_points, marker_area
-from ._matplotlib import Axes, Figure, axes_of, finished, font_points, legend_above
+from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
 from .palette import ACCENT, MAIN
 
-_MARGIN = 0.1  # on each side, as a fraction of the width of the data
+_MARGIN = 0.1  # margin on each side, as a fraction of the width of the data
 _LEVELS = 14
-_MAX_GRID = 10_000  # more than the pixels of any picture
-_BLOCK = 2**21  # distances in memory at a time
-# Greys, as in the paper, leave the colours to the points; darker ones would hide them.
+_MAX_GRID = 10_000  # exceeds the pixels of any picture
+_BLOCK = 2**21  # maximum number of distances in memory
+# Greys as in the paper; darker ones would hide the points.
 _DARKEST = 0.65
-_WIDE = 2.4  # inches of axes with room for three names in a row
-_LEGEND_SIZES = (25.0, 50.0, 130.0)  # a point, a square and a star that seem equally large
+_WIDE = 2.4  # width of axes in inches that fits three names in a row
+_LEGEND_SIZES = (25.0, 50.0, 130.0)  # a point, a square and a star look equally large
 
 
 def karcher_objective(
@@ -44,9 +44,9 @@ def karcher_objective(
     .. math:: f(x) = \sum_n p_n \arccos^2 k(x_n, x)
 
     is drawn as filled contours, with the data, their mean, and the pre-image of the Karcher mean,
-    where f is smallest (RKHS-GEO, Figure 2). For large σ mean and pre-image coincide; for small σ
-    the pre-image is where the data are dense. (The caption of the paper's figure names eq. 8, the
-    gradient; this is f.)
+    where f is smallest, as in Figure 2 of the paper. For large σ the mean and the pre-image
+    coincide; for small σ the pre-image is where the data are dense. (The caption of the paper's
+    figure refers to the gradient, eq. 8, but the figure shows f.)
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def karcher_objective(
     X : array-like of shape (n_samples, 2)
         The data.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, shown by the areas of the points.
+        Weights, shown as areas of the points.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     n_grid : int, default=121
@@ -109,15 +109,15 @@ def karcher_objective(
         list(drawn.values()),
         list(drawn),
         ncols=n_columns,
-        borderaxespad=0.5,  # room for half of a number at the upper end of the colour scale
+        borderaxespad=0.5,  # space for the top label of the colour scale
         handletextpad=0.1,
         columnspacing=0.9,
         scatterpoints=1,
     )
     for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
-        handle.set_sizes([area])  # type: ignore[union-attr]  # of a scatter
+        handle.set_sizes([area])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
-    return finished(ax, title, loc="left", pad=(3.1 if n_columns == 3 else 4.7) * font_points())
+    return set_title(ax, title, loc="left", pad=(3.1 if n_columns == 3 else 4.7) * font_points())
 
 
 # ---------------------------------------------------------------------------- surface
@@ -135,13 +135,13 @@ def _draw_surface(
     from matplotlib.ticker import MaxNLocator
 
     sides = _square_around(points, n_grid)
-    places = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    values = _objective(kernel, points, weights, places).reshape(n_grid, n_grid)
+    grid_points = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    values = _objective(kernel, points, weights, grid_points).reshape(n_grid, n_grid)
     shades = colormaps["Greys"](np.linspace(0.0, _DARKEST, 64))
     greys = LinearSegmentedColormap.from_list("greys", shades)
     surface = ax.contourf(*sides, values, levels=_LEVELS, cmap=greys)
     ax.contour(*sides, values, levels=surface.levels, colors="#555555", linewidths=0.3)
-    # inset axes are as high as the square, also in the layout of several axes
+    # inset axes have the height of the square in every layout
     scale = ax.inset_axes((1.03, 0.0, 0.045, 1.0))
     label = "Mean squared\ndistance (rad²)"
     ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
@@ -160,15 +160,15 @@ def _objective(
     kernel: Kernel,
     points: NDArray[Any],
     weights: NDArray[np.float64] | None,
-    places: NDArray[np.float64],
+    grid_points: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the weighted mean squared angle between each place and the data."""
+    """Return the weighted mean squared angle between each grid point and the data."""
     p = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
     step = max(1, _BLOCK // len(points))
-    values = np.empty(len(places))
-    for first in range(0, len(places), step):
-        part = slice(first, first + step)
-        values[part] = geodesic_distances(places[part], points, kernel=kernel) ** 2 @ p
+    values = np.empty(len(grid_points))
+    for first in range(0, len(grid_points), step):
+        block = slice(first, first + step)
+        values[block] = geodesic_distances(grid_points[block], points, kernel=kernel) ** 2 @ p
     return values
 
 
@@ -186,7 +186,7 @@ def _draw_points(
     mean = np.average(points, axis=0, weights=weights)
     areas = area if weights is None else area * weights / weights.mean()
     drawn = {}
-    # with these sizes square and star are both visible if they coincide
+    # with these sizes, the square and the star are both visible if they coincide
     for (x, y), s, marker, color, rim, name in (
         (points.T, areas, "o", MAIN, 0.4, "data"),
         (mean, 130.0, "s", ACCENT, 1.0, "mean"),

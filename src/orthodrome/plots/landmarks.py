@@ -1,4 +1,4 @@
-"""Planar shapes of each class with their means, and modes of variation."""
+"""Planar shapes of each class with their mean, and modes of variation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._classes import check_labels, classes_of, is_continuous
 from ._matplotlib import Axes, Figure, figure_of
 from .palette import COLORS, MAIN
 
-_MAX_DRAWN = 300  # specimens in a panel; more would be a blot
+_MAX_DRAWN = 300  # maximum number of specimens in a panel
 _MARGIN = 1.06
 _DARK = "#111111"
 
@@ -32,13 +32,13 @@ def shapes(
 ) -> Figure:
     """Draw the shapes of each class in a panel, with their mean.
 
-    All are rotated to the overall mean shape and scaled to centroid size 1. Of a class of more than
-    300 an evenly spaced part is drawn; means use all.
+    All shapes are rotated to the overall mean shape and scaled to centroid size 1. Of a class of
+    more than 300 shapes, evenly spaced ones are drawn; the mean uses all of them.
 
     Parameters
     ----------
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks, in the order in which a line joins them.
+        Landmarks, in the order of the line that joins them.
     labels : array-like of shape (n,), optional
         Classes.
     closed : bool, default=True
@@ -74,7 +74,7 @@ def shapes(
     check_integer(n_columns, "n_columns", "shapes")
     check_flag(closed, "closed", "shapes")
     check_flag(mean, "mean", "shapes")
-    aligned = _turned(procrustes_align(points), turn, "shapes")
+    aligned = _rotate(procrustes_align(points), turn, "shapes")
     groups = [aligned[chosen] for _, chosen, *_ in panels]
     means = [_mean_of(group) for group in groups]
     drawn = [group[:: -(-len(group) // _MAX_DRAWN)] for group in groups]
@@ -83,9 +83,9 @@ def shapes(
     figure = figure_of(figure, (2.6 * columns, 2.6 * rows + 0.3), title)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     box = _box(np.concatenate([*drawn, means]))
-    for ax, (name, chosen, color, _), own, center in zip(axes, panels, drawn, means, strict=False):
-        opacity = float(np.clip(8 / len(own), 0.06, 0.5))
-        for specimen in own:
+    for ax, (name, chosen, color, _), few, center in zip(axes, panels, drawn, means, strict=False):
+        opacity = float(np.clip(8 / len(few), 0.06, 0.5))
+        for specimen in few:
             _draw(ax, specimen, closed, color=color, linewidth=0.7, alpha=opacity)
         if mean:
             _draw(ax, center, closed, color="white", linewidth=4.0)  # a rim around the mean
@@ -112,8 +112,8 @@ def shape_modes(
     r"""Draw how shapes change along the modes of a decomposition.
 
     A row shows one mode: the pre-images of coordinates from :math:`-e\,s` to :math:`+e\,s` along
-    this mode, with its standard deviation s, and 0 along the others. Behind each shape is the
-    middle one.
+    this mode, with its standard deviation s, and 0 along the others. The middle shape is drawn
+    behind each shape.
 
     Parameters
     ----------
@@ -154,10 +154,12 @@ def shape_modes(
     extent = check_positive(extent, "extent", "shape_modes")
     check_flag(closed, "closed", "shape_modes")
     if n_steps % 2 == 0:
-        raise ValueError(f"n_steps of shape_modes must be odd, with a middle; got {n_steps}.")
+        raise ValueError(
+            f"n_steps of shape_modes must be odd, with one in the middle; got {n_steps}."
+        )
     amounts = np.linspace(-extent, extent, n_steps)
     found = as_points(_preimages(model, n_modes, amounts), "the result of inverse_transform")
-    aligned = _turned(procrustes_align(found), turn, "shape_modes")
+    aligned = _rotate(procrustes_align(found), turn, "shape_modes")
     aligned = aligned.reshape(-1, n_steps, *found.shape[1:])
     figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3), title)
     axes = figure.subplots(len(aligned), n_steps, squeeze=False)
@@ -171,32 +173,32 @@ def shape_modes(
             _frame(ax, box)
             if mode == 0:
                 ax.set_title(f"{amounts[step]:+.3g} s" if amounts[step] else "0")
-        share = "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
-        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{share}")
+        percentage = "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
+        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{percentage}")
     return figure
 
 
 def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool_], str, str]]:
-    """Return the classes; one class of all specimens if there are no labels."""
+    """Return the classes; without labels, one class of all specimens."""
     if labels is None:
         return list(classes_of(np.zeros(n)))
     groups = check_labels(labels, n, "shapes", "X")
     if is_continuous(groups):
         raise ValueError(
-            f"labels of shapes has {len(np.unique(groups))} different values; each class is drawn "
-            "in a panel, so pass at most 20."
+            f"labels of shapes has {len(np.unique(groups))} different values, but at most 20 "
+            "classes can be drawn. Merge classes, or draw some of them."
         )
     return list(classes_of(groups))
 
 
 def _mean_of(aligned: NDArray[Any]) -> NDArray[Any]:
-    """Return the extrinsic mean, rotated like the specimens."""
+    """Return the extrinsic mean, aligned to the specimens."""
     return procrustes_align(extrinsic_mean(aligned)[None], aligned.mean(axis=0))[0]
 
 
 def _preimages(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArray[Any]:
-    """Return the pre-images of amounts of standard deviations along each mode, mode by mode."""
-    # inverse_transform of nested spheres returns points on a sphere of features
+    """Return the pre-images of multiples of the standard deviation along each mode."""
+    # inverse_transform of nested spheres returns no landmarks, but points on a sphere
     has_inverse = hasattr(model, "inverse_transform") and not hasattr(model, "nested_spheres_")
     if has_inverse:
         check_is_fitted(model)
@@ -216,7 +218,7 @@ def _preimages(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArra
     return model.inverse_transform(coordinates.reshape(-1, n_components))
 
 
-def _turned(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
+def _rotate(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
     angle = np.radians(check_number(degrees, "turn", owner))
     matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     return points @ matrix

@@ -1,4 +1,4 @@
-"""Colours that differ for every kind of colour vision, with markers and dashes."""
+"""Colours that differ for every kind of colour vision, markers and dashes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLORS = (
     "#D55E00",  # vermillion
     "#000000",  # black
     "#F0E442",  # yellow
-    "#BBBBBB",  # light grey; a darker one is reddish purple to a deuteranope
+    "#BBBBBB",  # light grey; to a deuteranope, a darker one looks reddish purple
     "#661100",  # dark brown
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")

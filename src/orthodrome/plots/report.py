@@ -1,8 +1,8 @@
-"""One self-contained HTML page of text, figures, tables and code, without external requests.
+"""Self-contained HTML pages of text, figures, tables and code, without external requests.
 
-A page is a list of sections, a section a list of blocks. A block has a method ``html``, and a
-method ``assets`` if it needs styles or scripts. All text is escaped, so nothing from the data (a
-name of a column or class) can inject markup; only scripts that blocks declare run, by their hash.
+A page is a list of sections, and a section a list of blocks. A block has a method ``html``, and a
+method ``assets`` if it needs styles or scripts. All text is escaped, so no data, such as the name
+of a column or class, can inject markup. Only scripts declared by blocks run, identified by hashes.
 """
 
 from __future__ import annotations
@@ -40,11 +40,10 @@ __all__ = [
 ]
 
 _NUMBER = ' class="number"'
-# Columns that fit on paper with horizontal headings, and in small type with vertical ones.
+# Maximum number of columns on paper with horizontal headings, and with small vertical headings.
 _WIDE, _VERY_WIDE = 10, 30
 
-# Figures have a white card in both colour schemes. The policy forbids every request; images,
-# styles and scripts are inside the page.
+# The policy forbids all requests; images, styles and scripts are inside the page.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
@@ -52,7 +51,7 @@ _POLICY = (
 
 
 class Block(Protocol):
-    """A part of a section."""
+    """Part of a section."""
 
     def html(self) -> str:
         """Return the block as HTML, with all text escaped."""
@@ -75,8 +74,8 @@ class Assets:
     scripts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # These tags would move the end of the element. Browsers normalise carriage returns and
-        # zeros, so the hash would not match.
+        # These tags would end the element elsewhere. Browsers normalise carriage returns and null
+        # characters, so the hash would not match.
         for name, texts, forbidden in (
             ("styles", self.styles, "</style"),
             ("scripts", self.scripts, "</script|<!--.*<script|\r|\0"),
@@ -99,7 +98,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Note:
-    """A highlighted paragraph: a limit or a caveat."""
+    """A highlighted paragraph, such as a caveat."""
 
     text: str
 
@@ -115,15 +114,15 @@ class Picture:
     Attributes
     ----------
     name : str
-        Name of its file without the suffix, if it is also written as a file.
+        File name without the suffix, if the picture is also written to a file.
     data : bytes
-        The content of a PNG or GIF file.
+        Content of a PNG or GIF file.
     alt : str
         Description of the figure for readers who cannot see it.
     caption : str
-        The caption below it.
+        Caption below the figure.
     width : float
-        Width in CSS pixels at which its text has normal size.
+        Width in CSS pixels at which text has its normal size.
     """
 
     name: str
@@ -139,7 +138,7 @@ class Picture:
 
     @property
     def ending(self) -> str:
-        """The suffix of its file, by the first bytes."""
+        """The suffix of the file, from the first bytes of the data."""
         return "gif" if self.data.startswith(b"GIF8") else "png"
 
     def html(self) -> str:
@@ -154,7 +153,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Row:
-    """Pictures side by side; below each other on a narrow screen."""
+    """Pictures side by side, or below each other on a narrow screen."""
 
     pictures: Sequence[Picture]
 
@@ -165,7 +164,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; columns of numbers are aligned right, floats have four digits."""
+    """A table with numbers aligned to the right, and four digits for floats."""
 
     caption: str
     header: Sequence[str]
@@ -175,8 +174,8 @@ class Table:
         for row in self.rows:
             if len(row) != len(self.header):
                 raise ValueError(
-                    f"Table {self.caption!r} has {len(self.header)} columns and a row of "
-                    f"{len(row)}: {row!r}."
+                    f"Table {self.caption!r} has {len(self.header)} columns, but a row has "
+                    f"{len(row)} cells: {row!r}."
                 )
 
     def html(self) -> str:
@@ -215,7 +214,7 @@ def _text(value: Any) -> str:
 
 
 def _numeric(value: Any) -> bool:
-    """Return whether a cell is a number, or a text of one."""
+    """Return whether a cell is a number, or text that represents one."""
     try:
         float(value)
     except (TypeError, ValueError):
@@ -225,7 +224,7 @@ def _numeric(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Code:
-    """Code to copy, with an optional caption."""
+    """Code with a copy button and an optional caption."""
 
     text: str
     caption: str = ""
@@ -250,8 +249,8 @@ class Section:
 
     def pictures(self) -> list[Picture]:
         """Return all pictures of the section, in order."""
-        parts = [block.pictures if isinstance(block, Row) else [block] for block in self.blocks]
-        return [block for part in parts for block in part if isinstance(block, Picture)]
+        groups = [block.pictures if isinstance(block, Row) else [block] for block in self.blocks]
+        return [block for group in groups for block in group if isinstance(block, Picture)]
 
 
 def write_report(
@@ -267,13 +266,13 @@ def write_report(
     Parameters
     ----------
     path : str or path
-        The file to write; its folder is created if needed.
+        File to write; its folder is created if needed.
     title : str
         Title of the page.
     sections : sequence of Section
         The sections of the page.
     lead : str, default=""
-        The paragraph below the title.
+        Paragraph below the title.
     write_pictures : bool, default=False
         Also write each picture as a file, ``name.png`` or ``name.gif``, into the same folder. The
         page does not need these files.
@@ -281,7 +280,7 @@ def write_report(
     Returns
     -------
     Path
-        The file.
+        The path of the file.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -293,7 +292,7 @@ def write_report(
         names = [picture.name for picture in pictures]
         is_plain = all(name and Path(name).name == name for name in names)
         if not is_plain or len(set(names)) < len(names):
-            raise ValueError(f"Pictures of a report need plain, different names; got {names}.")
+            raise ValueError(f"Pictures of a report must have unique, plain names; got {names}.")
         for picture in pictures:
             contents[target.parent / f"{picture.name}.{picture.ending}"] = picture.data
     write_together(contents)
@@ -315,7 +314,7 @@ def render_report(title: str, sections: Sequence[Section], *, lead: str = "") ->
     )
     blocks: list[Any] = [block for section in sections for block in section.blocks]
     assets = [block.assets() for block in blocks if hasattr(block, "assets")]
-    # each once, in the order of their first use
+    # unique, in the order of first use
     styles = dict.fromkeys(style for each in assets for style in each.styles)
     scripts = dict.fromkeys(script for each in assets for script in each.scripts)
     return resource("report.html").format(
@@ -336,7 +335,7 @@ def resource(name: str) -> str:
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """Return the content security policy: no requests, and only these scripts."""
+    """Return a content security policy that allows no requests and only these scripts."""
     digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
     hashes = "".join(f" 'sha256-{base64.b64encode(d).decode('ascii')}'" for d in digests)
     return _POLICY + (f"; script-src{hashes}" if scripts else "")

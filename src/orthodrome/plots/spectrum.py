@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_integer, check_positive
 from ._classes import check_row
-from ._matplotlib import Axes, Figure, axes_of, finished, legend_above
+from ._matplotlib import Axes, Figure, axes_of, legend_above, set_title
 from .palette import ACCENT, MAIN
 
-_MAX_RATIO = 1e6  # above 1 because of rounding and of negative eigenvalues that were left out
+_MAX_RATIO = 1e6  # ratios above 1 occur if negative eigenvalues were omitted
 
 
 def spectrum(
@@ -31,8 +31,8 @@ def spectrum(
     model : fitted estimator, or array-like of shape (n_components,)
         An estimator with ``explained_variance_ratio_``, or eigenvalues in descending order.
     total : float, optional
-        The trace, of which the eigenvalues are fractions. If absent, the sum of the eigenvalues;
-        the fractions are then too large if some eigenvalues are missing. Not for an estimator.
+        Trace, by which the eigenvalues are divided. If absent, the sum of the eigenvalues; the
+        fractions are then too large if some eigenvalues are missing. Not for an estimator.
     n_components : int, optional
         Show only the first components; all if absent.
     ax : matplotlib Axes, optional
@@ -65,18 +65,18 @@ def spectrum(
     ax.set_xlim(0.4, len(ratios) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     legend_above(ax, [bars, line], ["each component", "sum so far"], ncols=2, right=True)
-    return finished(ax, title, loc="left", pad=22)
+    return set_title(ax, title, loc="left", pad=22)
 
 
 def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
     if hasattr(model, "fit"):
         if total is not None:
-            raise ValueError("total of spectrum is for eigenvalues; an estimator has ratios.")
+            raise ValueError("total of spectrum is only for eigenvalues. Omit it for an estimator.")
         check_is_fitted(model)
         if not hasattr(model, "explained_variance_ratio_"):
             raise ValueError(
-                f"spectrum needs explained_variance_ratio_ and {type(model).__name__} has none; "
-                "pass its eigenvalues."
+                f"spectrum needs explained_variance_ratio_, which {type(model).__name__} does not "
+                "have. Pass its eigenvalues instead."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     values = check_row(model, "eigenvalues", "spectrum")

@@ -19,11 +19,11 @@ from ._classes import (
     is_continuous,
     marker_area,
 )
-from ._matplotlib import Axes, Figure, axes_of, finished, plain_legend
+from ._matplotlib import Axes, Figure, axes_of, plain_legend, set_title
 from .palette import COLORS, MAIN
 
-_GRID = 30  # degrees between circles around the mean, and between great circles through it
-_FAINT = 0.6  # opacity of the far side, which the veil also covers
+_GRID = 30  # degrees between grid lines
+_FAINT = 0.6  # opacity of the far side, in addition to the veil
 _VEIL_OPACITY = 0.5
 _GRID_STYLE: dict[str, Any] = {"color": "#A3AEB9", "linewidth": 0.5}
 _MEAN_STYLE: dict[str, Any] = {"marker": "*", "color": "#D50032", "edgecolor": "white"}
@@ -47,15 +47,14 @@ def sphere(
 ) -> Figure:
     r"""Draw unit vectors of R³ on a sphere.
 
-    The first axis is the mean, marked by a star; a grid shows distances and directions from it in
-    steps of 30°. Points on the far side are faint. The projection is orthographic, in plain 2-D
-    axes.
+    A star marks the mean, the first axis; a grid shows distances and directions from the mean in
+    steps of 30°. Points on the far side are faint. The projection is orthographic, in 2-D axes.
 
     Parameters
     ----------
     points : array-like of shape (n_samples, 3)
         Unit vectors in a frame (mean, v_1, v_2), such as ``KernelPGA(2).sphere_coordinates_``.
-        For other points of S², ``KernelPGA(2, "linear")`` finds their mean and that frame.
+        For other points on S², ``KernelPGA(2, "linear")`` finds the mean and the frame.
     labels : array-like of shape (n_samples,), optional
         Classes or numbers, as in :func:`orthodrome.plots.embedding`.
     geodesics : bool, default=True
@@ -71,7 +70,7 @@ def sphere(
         Rotation around the mean in degrees. With tilt=0 and turn=0, v_1 points to the right and v_2
         up.
     ax : matplotlib Axes, optional
-        Axes to draw into, not 3-D ones; a new figure if absent.
+        2-D axes to draw into; a new figure if absent.
     title : str, optional
         Title of the axes.
     legend_title : str, optional
@@ -97,7 +96,7 @@ def sphere(
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
     if curves is not None and not isinstance(curves, Mapping):
-        raise ValueError(f"curves of sphere must be lines by name, a dict; got {type(curves)}.")
+        raise ValueError(f"curves of sphere must be a mapping, {{name: line}}; got {type(curves)}.")
     closed = {
         name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
     }
@@ -106,7 +105,7 @@ def sphere(
     check_flag(geodesics, "geodesics", "sphere")
     ax = axes_of(ax, (4.8, 4.4))
     if ax.name == "3d":
-        raise ValueError("ax of sphere must be ordinary axes, not 3-D ones.")
+        raise ValueError("ax of sphere must be 2-D axes.")
     _draw_globe(ax, camera)
     n_colors = 1 if groups is None or is_continuous(groups) else len(np.unique(groups))
     lines = _draw_lines(ax, camera, closed, n_colors, geodesics=geodesics)
@@ -116,7 +115,7 @@ def sphere(
     if groups is None:
         _scatter(ax, view, near, area, facecolor=MAIN)
     elif is_continuous(groups):
-        limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # the same on both sides
+        limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # same for both sides
         drawn = _scatter(ax, view, near, area, groups, cmap=SCALE, **limits)
         ax.figure.colorbar(drawn, ax=ax, label=legend_title, shrink=0.75)
     else:
@@ -126,11 +125,11 @@ def sphere(
             legend_title,
             lambda rows, style: _scatter(ax, view[rows], near[rows], area, **style),
         )
-        ax.add_artist(legend).set_clip_on(False)  # or the layout would ignore it
+        ax.add_artist(legend).set_clip_on(False)  # so that the layout includes it
     x, y, _ = camera[:, 0]
     mean = ax.scatter(x, y, s=130, linewidth=0.8, zorder=_MEAN, **_MEAN_STYLE)
     _legend_below(ax, [mean, *lines.values()], ["mean", *lines], far=bool(np.any(~near)))
-    return finished(ax, title)
+    return set_title(ax, title)
 
 
 def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
@@ -141,7 +140,7 @@ def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
 
 
 def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
-    """Return the rows right, up and toward the viewer, in the frame (mean, v_1, v_2)."""
+    """Return the directions right, up and toward the viewer in the frame (mean, v_1, v_2)."""
     mean = np.array([1.0, 0.0, 0.0])
     right = np.array([0.0, np.cos(turn), np.sin(turn)])
     above = np.array([0.0, -np.sin(turn), np.cos(turn)])
@@ -175,12 +174,12 @@ def _great_circle(direction: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _draw_line(ax: Axes, view: NDArray[np.float64], far: int, near: int, **style: Any) -> Any:
-    """Draw the two parts of a closed line, the far one faint; return the near one."""
+    """Draw the far part of a closed line faintly, and the near part; return the near part."""
     x, y, depth = view
     behind = depth < 0
-    # the far part includes the next points, so that the two parts meet at the rim
-    reach = behind | np.roll(behind, 1) | np.roll(behind, -1)
-    ax.plot(np.where(reach, x, np.nan), y, alpha=_FAINT, zorder=far, **style)
+    # the far part includes the adjacent points, so that the two parts meet at the rim
+    extended = behind | np.roll(behind, 1) | np.roll(behind, -1)
+    ax.plot(np.where(extended, x, np.nan), y, alpha=_FAINT, zorder=far, **style)
     return ax.plot(np.where(behind, np.nan, x), y, zorder=near, **style)[0]
 
 
@@ -192,7 +191,7 @@ def _draw_lines(
     *,
     geodesics: bool,
 ) -> dict[str, Any]:
-    """Draw geodesics, and curves in the colours from number `first` on; return them by name."""
+    """Draw geodesics, and curves in colours from index `first` on; return the lines by name."""
     lines = {}
     for number, dashes in ((1, "-"), (2, "--")) if geodesics else ():
         style = {"color": "#222222", "linewidth": 1.4, "linestyle": dashes}
