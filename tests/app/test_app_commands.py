@@ -360,7 +360,7 @@ BAD = {
     "no variance": (("embed", "far.csv", "--standardize"), 1, ["far.csv, column 'b'"]),
     "missing landmark": (
         ("embed", "gaps.tps"),
-        *(1, ["gaps.tps, line 3", "complete it, or remove the specimen"]),
+        *(1, ["gaps.tps, line 3", "impute it, or remove the specimen"]),
     ),
     "missing value": (("embed", "holes.csv"), 1, ["holes.csv", "girth", "3"]),
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),

@@ -70,7 +70,7 @@ def test_the_estimate_is_exact_for_a_diagonal_map():
     points = rng.standard_normal((40, 5))
     shrink = np.linspace(0.1, 0.9, 5)
     trial = trial_of(points, 0.7)
-    risk = estimate_risk(trial, shrink * points, shrink * trial.moved.queries, 0.7)
+    risk = estimate_risk(trial, shrink * points, shrink * trial.perturbed.queries, 0.7)
     assert risk.divergence == pytest.approx(shrink.mean(), rel=1e-9)
     assert risk.change == pytest.approx(np.mean(((1 - shrink) * points) ** 2))
 
@@ -81,7 +81,7 @@ def test_the_estimate_is_the_error_of_kernel_pca_for_large_data():
     trial = trial_of(points, noise)
     for sigma, r in [(1.0, 20), (3.0, 8)]:
         found = []
-        for sample in (trial.plain, trial.moved):
+        for sample in (trial.original, trial.perturbed):
             model = KernelPCA(r, Gaussian(sigma)).fit(sample.training)
             found.append(clean(model, sample.queries, tol=1e-5).points)
         risk = estimate_risk(trial, *found, noise)
@@ -99,7 +99,7 @@ def test_cleaning_is_transform_and_inverse_transform():
     expected = model.inverse_transform(model.transform(points))
     found = clean(model, points, tol=1e-8)
     np.testing.assert_allclose(found.points, expected, atol=1e-5)
-    assert found.n_unfinished == 0
+    assert found.n_unconverged == 0
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Matern(2.5, 2.0)])

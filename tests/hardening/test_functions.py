@@ -298,7 +298,7 @@ TRUSTING = {
     *("squared_distance_to_mean", "principal_coordinates", "as_rows", "resolve_solver"),
     *("solve_components", "make_components", "weighted_problem", "affine_map", "tangent_frame"),
     *("orient_by_moments", "second_moment", "feature_axes", "radial_preimages", "fixed_point"),
-    *("ridge", "fixed_point_preimages", "decode_components", "left_out_preimages"),
+    *("ridge", "fixed_point_preimages", "decode_components", "leave_one_out_preimages"),
     *("available", "cache_folder"),
 }
 

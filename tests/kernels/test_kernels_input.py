@@ -217,7 +217,7 @@ def test_parameters_out_of_range(kernel_class, name, requirement, values):
 
 def test_an_unfitted_kernel_with_a_rule_raises():
     for kernel in (Gaussian(), Normalized(Gaussian()), Embedded(np.abs), Matern(sigma="median")):
-        with pytest.raises(NotFittedError, match=r"sigma='me.*call fit\(X\) first, or give a num"):
+        with pytest.raises(NotFittedError, match=r"sigma='me.*call fit\(X\) first, or pass a num"):
             kernel(X)
     with pytest.raises(ValueError, match="gamma=None of RBF means 1 / n_features: call fit"):
         RBF().profile(1.0)
@@ -278,7 +278,7 @@ ERRORS = [
     (lambda: Embedded(lambda Z: Z * np.nan, Linear())(X), "contains NaN"),
     (lambda: Embedded(np.abs, Linear())(HIDDEN), "X of Embedded .*masked"),
     (lambda: Embedded(np.abs, Linear())(DATES), "X of Embedded .*datetime"),
-    (lambda: Embedded(np.abs, Linear())([[10**400]]), "X of Embedded .*beyond"),
+    (lambda: Embedded(np.abs, Linear())([[10**400]]), "X of Embedded .*too large"),
     (lambda: FromCallable("linear")(X), r"function of FromCallable must be callable\(X, Y\); got"),
     (lambda: FromCallable(lambda A, B: 1.0)(X), r"the whole block, shape \(6, 6\).*got \(\)"),
     (lambda: FromCallable(lambda A, B: np.ones(len(A)))(X), r"got \(6,\)"),

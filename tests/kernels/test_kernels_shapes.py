@@ -389,7 +389,7 @@ def test_bad_scales(kernel_class):
     for sigma in (0, -1.0, np.nan, np.inf, "mode", None, True):
         with pytest.raises(ValueError, match=f"sigma of {kernel_class.__name__} must be"):
             kernel_class(sigma).fit(data(kernel_class))
-    with pytest.raises(NotFittedError, match=r"sigma='mean'\) takes its value from the data"):
+    with pytest.raises(NotFittedError, match=r"sigma='mean'\) is computed from the data"):
         kernel_class()(data(kernel_class))
 
 
@@ -525,7 +525,9 @@ def test_wrappers_of_complex_kernels_are_complex(wrap):
     ):
         with pytest.raises(ValueError, match=f"{type(kernel).__name__} has complex values"):
             call()
-    with pytest.raises(ValueError, match=r"Geodesic measures angles, and \w+ has complex"):
+    with pytest.raises(
+        ValueError, match=r"Geodesic needs a kernel with real values, and \w+ has complex"
+    ):
         Geodesic(kernel, X[0]).fit(X)
 
 

@@ -115,7 +115,7 @@ INVALID = [
     ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
     ([], [], None, "{owner} needs at least one point"),
     ([[0, 1], [1, 0]], [0, 1], None, "1d array|1D array"),
-    ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must be one label for each point"),
+    ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must have one label per point"),
     ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
     ([0, 1], [0, 1], [1.0, -1.0], "sample_weight of {owner} must not be negative"),
     ([0, 1], [0, 1], [0.0, 0.0], "sample_weight of {owner} must have a positive entry"),

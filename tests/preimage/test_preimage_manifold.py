@@ -18,8 +18,8 @@ from orthodrome.kernels import (
     VeroneseWhitney,
 )
 from orthodrome.preimage import geodesic_kernel, karcher_mean_preimage, preimage
-from orthodrome.preimage.domains import domain_of, leading
-from orthodrome.preimage.karcher import left_out_preimages
+from orthodrome.preimage.domains import domain_of, leading_vectors
+from orthodrome.preimage.karcher import leave_one_out_preimages
 from orthodrome.spaces import (
     as_complex,
     centroid_size,
@@ -201,7 +201,7 @@ def test_leading_in_all_directions_is_the_eigenvector(sign):
     u = preshape(landmarks(12, k=5))
     weights = rng.uniform(0.1, 1, (4, 12)) * (sign or rng.choice([-1, 1], (4, 12)))
     begin = preshape(landmarks(4, k=5, seed=1))
-    found = leading(u, weights, begin, 5)
+    found = leading_vectors(u, weights, begin, 5)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
     for row in range(4):
@@ -215,10 +215,10 @@ def test_leading_without_all_directions():
     """Missing directions are not taken, even if all others have negative values."""
     u = preshape(landmarks(3, k=5))
     for weights in (np.zeros((1, 3)), np.array([[1.0, 0, 0]])):
-        found = leading(u, weights, u[:1], 3)
+        found = leading_vectors(u, weights, u[:1], 3)
         assert procrustes_distance(found, u[:1])[0, 0] < 1e-14
-    assert not leading(u, np.ones((1, 3)), np.zeros((1, 5), dtype=complex), 3).any()
-    found = leading(u, np.array([[-1.0, -0.5, 0]]), u[:1], 4)[0]
+    assert not leading_vectors(u, np.ones((1, 3)), np.zeros((1, 5), dtype=complex), 3).any()
+    found = leading_vectors(u, np.array([[-1.0, -0.5, 0]]), u[:1], 4)[0]
     matrix = -np.outer(u[0], u[0].conj()) - 0.5 * np.outer(u[1], u[1].conj())
     least, largest = np.linalg.eigvalsh(matrix)[:2]  # the others are 0, and out of reach from u_0
     assert least < largest < -0.1
@@ -293,7 +293,7 @@ def test_leave_one_out_means(kernel):
     p = np.random.default_rng(0).uniform(0.5, 2, 12)
     data = kernel.validate(X)
     reference = karcher_mean_preimage(kernel, data, p).point
-    found = left_out_preimages(kernel, data, p, kernel(X), reference)
+    found = leave_one_out_preimages(kernel, data, p, kernel(X), reference)
     assert found.shape == data.shape
     for out in range(12):
         rest = np.arange(12) != out
@@ -414,6 +414,6 @@ def test_shapes_with_zero_weights_do_not_move():
     X = np.random.default_rng(0).normal(size=(6, 5, 2))
     kernel = VeroneseWhitney().fit(X)
     domain = domain_of(kernel, kernel.validate(X))
-    z, length = domain.followed(domain.points[0], np.zeros(6))
+    z, length = domain.next_iterate(domain.points[0], np.zeros(6))
     np.testing.assert_array_equal(z, domain.points[0])
     assert length == 0.0

@@ -107,7 +107,7 @@ def test_each_reads_what_the_other_writes(tmp_path, dimension):
         comments=options["comments"],
     )
     if dimension == 3:  # it calls three dimensions LM too
-        with pytest.raises(ValueError, match=r"line 2: 2 coordinates .* LM3= holds three"):
+        with pytest.raises(ValueError, match=r"line 2: expected 2 coordinates.* LM3= for three"):
             read_tps(theirs)
         theirs.write_text(theirs.read_text().replace("LM=", "LM3="))
     file = assert_reads_alike(theirs)

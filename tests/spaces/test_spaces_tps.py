@@ -68,7 +68,7 @@ def wholly_missing(points):
     return np.where(np.isnan(points).any(axis=-1, keepdims=True), np.nan, points)
 
 
-@pytest.mark.filterwarnings("ignore:.*negative coordinates only:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*only negative coordinates:UserWarning")
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(contents())
 def test_round_trips_are_exact(tmp_path_factory, case):
@@ -212,7 +212,7 @@ def test_commas_have_one_meaning_in_a_file():
     np.testing.assert_array_equal(parse("LM=1\n1,2").landmarks, [[[1, 2]]])
     assert parse("LM=1\n1 2\nSCALE=0,05").scales == [0.05]
     for line in ("1,5,2,75", "1,234.5 2", "1.5,2.5 3", ",5 1", "1, 2,", "1,5, 2,75", "1 2,3,4"):
-        with pytest.raises(ValueError, match="line 2: this is not 2 coordinates"):
+        with pytest.raises(ValueError, match="line 2: expected 2 coordinates"):
             parse(f"LM=1\n{line}\n")
     with pytest.raises(ValueError, match=r"line 3: commas are separators .* decimal .* line 2"):
         parse("LM=2\n1,5 2,5\n1,5\n")
@@ -320,26 +320,26 @@ BAD = {
     "remarks only": ("# one\n# two\n", 2, "no LM="),
     "no landmarks": ("ID=a\nIMAGE=b\n", 2, "no LM="),
     "landmarks of the last": ("ID=a\nLM=1\n1 2\nID=b\n\nSCALE=2", 4, "without an LM= for it"),
-    "too few at the end": ("LM=3\n1 2\n3 4\n\n", 3, "promises 3 lines.* 2 before this end"),
-    "too few": ("LM=3\n1 2\n3 4\nID=a\n", 4, "promises 3 lines.* 2 before this line"),
+    "too few at the end": ("LM=3\n1 2\n3 4\n\n", 3, "declares 3 lines.* 2 before the end"),
+    "too few": ("LM=3\n1 2\n3 4\nID=a\n", 4, "declares 3 lines.* 2 before this line"),
     "too many": ("LM=1\n1 2\n3 4\nID=a\n", 3, "coordinates outside a block"),
-    "text": ("LM=1\n1 2\nhello\n", 3, "neither a field"),
+    "text": ("LM=1\n1 2\nhello\n", 3, "expected a field"),
     "not a number": ("LM=1\n1 x2\n", 2, "'x2' is not a number"),
-    "remark with =": ("LM=2\n1 2 # a=b\n3 # 4\n", 3, "2 coordinates are due here, there are 1"),
+    "remark with =": ("LM=2\n1 2 # a=b\n3 # 4\n", 3, "expected 2 coordinates, found 1"),
     "too many with a remark": ("LM=1\n1 2\n3 4 # tip\n", 3, "coordinates outside a block"),
     "infinite": ("LM=1\n1 inf\n", 2, "'inf' is not a number"),
     "underscore": ("LM=1\n1 1_0\n", 2, "'1_0' is not a number"),
     "too large": ("LM=1\n1 1e400\n", 2, "too large"),
-    "one coordinate": ("LM=1\n1\n", 2, "2 coordinates are due here, there are 1"),
-    "three coordinates": ("LM=1\n1 2 3\n", 2, "there are 3; LM3= holds three"),
-    "two of LM3": ("LM3=1\n1 2\n", 2, "3 coordinates are due here, there are 2"),
+    "one coordinate": ("LM=1\n1\n", 2, "expected 2 coordinates, found 1"),
+    "three coordinates": ("LM=1\n1 2 3\n", 2, "found 3; use LM3= for three"),
+    "two of LM3": ("LM3=1\n1 2\n", 2, "expected 3 coordinates, found 2"),
     "count": ("# x\nLM=two\n", 2, "LM= needs a whole number, got 'two'"),
     "fraction": ("LM=2.5\n", 1, "LM= needs a whole number"),
     "huge count": ("LM=" + "9" * 5000, 1, "LM= needs a whole number"),
     "two ids": ("LM=1\n1 2\nID=a\nID=b\n", 4, "a second ID=.* line 3"),
     "two curves": (CURVED + "CURVES=0\n", 11, "a second CURVES="),
     "curves first": ("CURVES=1\nPOINTS=1\n1 2\nLM=1\n1 2", 1, "curves before the landmarks"),
-    "curve absent": ("LM=1\n1 2\nCURVES=1\nID=a\n", 4, "CURVES=1 on line 3.*number 1 is due"),
+    "curve absent": ("LM=1\n1 2\nCURVES=1\nID=a\n", 4, "CURVES=1 on line 3.*expected block 1"),
     "curve at the end": ("LM=1\n1 2\nCURVES=1\n", 3, "CURVES=1 on line 3"),
     "curve of numbers": ("LM=1\n1 2\nCURVES=1\n3 4\n", 4, "CURVES=1 on line 3"),
     "curve cut": ("LM=1\n1 2\nCURVES=1\nPOINTS=2\n3 4\nID=a", 6, "POINTS=2 on line 4"),
@@ -462,12 +462,12 @@ def test_labels():
         (lambda: file.labels("^(ed)"), r"id 'caerulea_2' of specimen 2 \(index 1\)"),
         (lambda: file.labels("(x)?"), r"id 'edulis_1' of specimen 1 \(index 0\)"),
         (lambda: file.labels("edulis"), "needs a group"),
-        (lambda: file.labels("("), "no regular expression"),
+        (lambda: file.labels("("), "not a regular expression"),
         (
             lambda: file.labels("^(photos)", of="images"),
             r"image .others.* of specimen 2 \(index",
         ),
-        (lambda: file.labels("photos", of="images"), "the part of the image which is the label"),
+        (lambda: file.labels("photos", of="images"), "the part of the image that is the label"),
         (lambda: without.labels("(.)", of="images"), r"no image of specimen 2 \(index 1\), 'caeru"),
         (lambda: file.labels("(.)", of="comments"), "of of labels must be one of"),
     ]:

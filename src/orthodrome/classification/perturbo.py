@@ -18,7 +18,7 @@ from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile
 from ..kernels.base import rectangular_block
 from ..preimage import geodesic_kernel
-from ..preimage.karcher import left_out_preimages
+from ..preimage.karcher import leave_one_out_preimages
 from .base import ClassResidualClassifier, Rules
 from .filters import (
     Perturbation,
@@ -246,7 +246,9 @@ def _left_out_geodesic(
     gram /= float(np.mean(np.diagonal(gram)))
     angles = np.sqrt(kernel.diagonal(kernel.prepare(data)).astype(np.float64))
     if kernel.coefficients is None:
-        references = left_out_preimages(base, data, weights, gram, np.asarray(kernel.reference))
+        references = leave_one_out_preimages(
+            base, data, weights, gram, np.asarray(kernel.reference)
+        )
         block = rectangular_block(base, base.prepare(data), base.prepare(references))
         left_out = block.astype(np.float64)
     else:

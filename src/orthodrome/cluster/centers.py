@@ -22,7 +22,7 @@ from ..decomposition.view import View, fitted_view
 from ..gram import cross_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel
-from ..kernels._profiles import profile_of, squares_of
+from ..kernels._profiles import profile_of, squared_distances_of
 from ..plan import Plan
 from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
@@ -319,7 +319,7 @@ class InputDistances:
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Return the distances of a block of rows."""
         points = self.kernel.prepare(rows)
-        squares = squares_of(self.kernel, points, self.centers).astype(np.float64)
+        squares = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)
         if self.monotone:
             return squares
         return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2

@@ -23,7 +23,7 @@ from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile, profile_of
 from ..plan import Request, make_plan
-from ..preimage.manifold import as_given
+from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.seeding import SEEDINGS
 from . import centers as spaces
@@ -500,7 +500,7 @@ class HypersphericalKMeans(CenterClustering):
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         super()._fit(X, sample_weight)
         if self._centers_are_inputs_:
-            self.cluster_centers_ = as_given(self.cluster_centers_, X)
+            self.cluster_centers_ = in_form_of(self.cluster_centers_, X)
 
     def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
         if self.centers == "intrinsic":

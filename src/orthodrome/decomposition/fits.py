@@ -33,7 +33,7 @@ from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..plan import Plan
 from ..preimage.manifold import has_fixed_point
-from ..preimage.ridge import RidgeMap, decode_components, ridge_of_moments
+from ..preimage.ridge import RidgeMap, decode_components, ridge_from_moments
 from ..rows import ArrayRows, Rows
 from .geometry import Geometry, Origin, constant
 from .view import points_by_anchors, warn_if_few_anchors
@@ -358,7 +358,7 @@ def _ridge(
     sums = _RidgeSums(by, function, k, geometry, shares @ coordinates, center)
     count, first, second, mean, cross = rows.reduce(sums)
     shift, moved = first / count, mean / count
-    return ridge_of_moments(
+    return ridge_from_moments(
         center + moved,
         sums.origin + shift,
         second / count - np.outer(shift, shift),

@@ -24,7 +24,7 @@ from ..kernels import Kernel, Precomputed, Radial
 from ..kernels._prepared import finite_squared_norms
 from ..plan import Plan, Request
 from ..preimage.manifold import has_fixed_point
-from ..preimage.ridge import ridge_of_moments
+from ..preimage.ridge import ridge_from_moments
 from ..rows import ArrayRows, Rows
 from ..rows.base import rows_named, stacked
 from ..sphere.incremental import TangentMoments
@@ -253,7 +253,7 @@ def partial_attributes(
         kept = attributes_of(replace(found, axes=axes), by, n, geometry, plan, anchors)
         kept |= {"kernel_": state.kernel, "sample_weight_": None, "_solution_": None}
     if isinstance(moments, FeatureMoments) and moments.cross is not None:
-        kept["_ridge_"] = ridge_of_moments(
+        kept["_ridge_"] = ridge_from_moments(
             np.asarray(moments.input_mean),
             np.zeros(axes.shape[1]),
             axes.T @ moments.covariance @ axes,

@@ -1,4 +1,4 @@
-"""Denoising by kernel PCA: images by their patches, motion by its frames."""
+"""Denoising of images and motion data with kernel PCA."""
 
 from .image import PatchDenoiser
 from .sequence import SequenceDenoiser

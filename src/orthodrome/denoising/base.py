@@ -1,4 +1,4 @@
-"""The base class of the denoisers, and checks of their data."""
+"""Base class of the denoisers, and validation of their data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..kernels import Precomputed, as_kernel
 from .risk import Trial
 from .selection import Choice, choose, component_counts, has_scale_rule
 
-# Size of the perturbation that estimates the divergence, in units of the noise.
+# Size of the perturbation for estimating the divergence, in units of the noise level.
 _EPSILON = 0.1
 
 # Attributes after a call that returns the data unchanged.
@@ -39,8 +39,7 @@ _UNCHANGED = {
 class KernelDenoiser:
     """Denoise points by kernel PCA of training points and pre-images.
 
-    Subclasses convert their data to points and back. They are dataclasses whose fields are their
-    parameters.
+    Subclasses are dataclasses with the parameters as fields. They convert data to points and back.
     """
 
     n_components: int | str
@@ -90,16 +89,16 @@ class KernelDenoiser:
             )
 
     @property
-    def _is_open(self) -> bool:
-        """Whether a parameter is chosen by estimated risk."""
+    def _needs_risk(self) -> bool:
+        """Whether a parameter is chosen to minimise the estimated risk."""
         auto = _is_auto(self.n_components) or _is_auto(self.blend)
         return auto or has_scale_rule(as_kernel(self.kernel))
 
     def _noise_level(self, estimate: Callable[[], float]) -> float:
-        """Return the given noise level, or estimate it if a choice depends on it."""
+        """Return the given noise level, or estimate it if it is needed to choose parameters."""
         if not _is_auto(self.noise):
             return float(self.noise)
-        return estimate() if self._is_open else math.nan
+        return estimate() if self._needs_risk else math.nan
 
     def _epsilon(self, values: NDArray[Any]) -> float:
         """Return the size of the perturbation, small compared with the noise and the data."""
@@ -114,7 +113,7 @@ class KernelDenoiser:
         make_trial: Callable[[], Trial],
         rng: np.random.RandomState,
     ) -> KernelPCA | None:
-        """Choose the open parameters and fit the model; return None if there is no noise."""
+        """Choose the "auto" parameters and fit the model; return None if there is no noise."""
         if self.noise_ == 0.0 or np.all(training == training[0]):
             self.__dict__.update(_UNCHANGED, explained_variance_ratio_=np.empty(0))
             return None
@@ -127,7 +126,7 @@ class KernelDenoiser:
             counts = component_counts(max(1, min(n // 2, 2 * d)))
         else:
             counts = [min(int(self.n_components), n)]
-        if self._is_open:
+        if self._needs_risk:
             found = choose(
                 make_trial(), kernel, self.noise_, counts, blend=blend, random_state=seed
             )
@@ -143,12 +142,12 @@ class KernelDenoiser:
         self.blend_, self.risk_ = found.blend, found.risk
         return model
 
-    def _warn_unless_converged(self, n_unfinished: int, n_points: int) -> None:
-        if n_unfinished:
+    def _warn_unless_converged(self, n_unconverged: int, n_points: int) -> None:
+        if n_unconverged:
             self.converged_ = False
             warn_user(
-                f"{type(self).__name__}: {n_unfinished} of {n_points} pre-images did not converge. "
-                "Choose a larger scale (sigma) of the kernel.",
+                f"{type(self).__name__}: {n_unconverged} of {n_points} pre-images did not "
+                "converge. Use a kernel with a larger scale sigma.",
                 ConvergenceWarning,
             )
 
@@ -156,13 +155,13 @@ class KernelDenoiser:
 def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> NDArray[Any]:
     """Return data as an array of real, finite numbers with an allowed number of axes."""
     mask = np.ma.getmaskarray(data) if np.ma.is_masked(data) else False
-    plain = data if mask is False else data.data
-    with numbers_expected(plain, name, owner):
-        array = np.asarray(plain)
+    values = data if mask is False else data.data
+    with numbers_expected(values, name, owner):
+        array = np.asarray(values)
     if array.dtype.kind not in "uif":
         raise ValueError(
             f"{name} of {owner} must be real numbers, integer or floating; got dtype "
-            f"{array.dtype}. Convert it, for instance by .astype(float)."
+            f"{array.dtype}. Convert it, for example with .astype(float)."
         )
     if array.ndim not in n_dims:
         expected = " or ".join(str(n) for n in n_dims)
@@ -173,7 +172,7 @@ def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> N
     if len(missing):
         raise ValueError(
             f"{name} of {owner} must be finite and complete; {len(missing)} values are NaN, "
-            f"infinite or masked, the first at {tuple(missing[0].tolist())}. Fill the gaps before "
+            f"infinite or masked, the first at {tuple(missing[0].tolist())}. Impute them before "
             "denoising."
         )
     limits = np.finfo(np.float32 if array.dtype == np.float32 else np.float64)

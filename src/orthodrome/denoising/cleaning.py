@@ -1,4 +1,4 @@
-"""Points denoised by kernel PCA: pre-images of projections on the leading components."""
+"""Denoise points with kernel PCA: pre-images of projections on the leading components."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Cleaned:
     ----------
     points : ndarray of shape (m, d)
         The pre-images.
-    n_unfinished : int
+    n_unconverged : int
         Number of fixed-point iterations that did not converge.
     """
 
     points: NDArray[Any]
-    n_unfinished: int
+    n_unconverged: int
 
 
 def clean(
@@ -44,7 +44,7 @@ def clean(
 
     With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
     :math:`\beta = p + A e`, A the model's ``dual_coef_`` and p its ``mean_``. For radial kernels
-    the fixed-point iteration of Mika et al. starts at x itself. (``inverse_transform`` knows only
+    the fixed-point iteration of Mika et al. starts at x itself. (``inverse_transform`` has only
     the coordinates and tries several starts; for points near their pre-images the results agree.)
 
     Parameters
@@ -67,12 +67,12 @@ def clean(
     directions = model.dual_coef_[:, :r].T
     mean = model.mean_.astype(directions.dtype)
     domain, found = Vectors(model.kernel_, training), np.empty_like(points)
-    n_unfinished = 0
+    n_unconverged = 0
     step = max(1, _BLOCK_ELEMENTS // len(training))
     for first in range(0, len(points), step):
         rows = slice(first, first + step)
         expansion = coordinates[rows, :r] @ directions + mean
         ends = fixed_point(domain, expansion, points[rows], tol=tol, max_iter=_MAX_ITER)
         found[rows] = ends.points
-        n_unfinished += int(np.count_nonzero(~ends.converged))
-    return Cleaned(found, n_unfinished)
+        n_unconverged += int(np.count_nonzero(~ends.converged))
+    return Cleaned(found, n_unconverged)

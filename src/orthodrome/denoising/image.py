@@ -1,4 +1,4 @@
-"""Denoising of images by kernel PCA of their patches."""
+"""Denoising of images with kernel PCA of their patches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .patches import Block, PatchGrid
 from .risk import Sample, Trial
 
 _BAND_PATCHES = 4096  # patches in memory at once
-# The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise in
+# The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise on
 # _TRIAL_WINDOWS x _TRIAL_WINDOWS windows.
 _TRIAL_PATCHES = 4500
 _TRIAL_WINDOWS = 10
@@ -27,17 +27,17 @@ _TRIAL_WINDOWS = 10
 
 @dataclass(eq=False, repr=False)
 class PatchDenoiser(KernelDenoiser):
-    r"""Remove noise from an image by kernel PCA of its patches.
+    r"""Remove noise from an image with kernel PCA of its patches.
 
-    A denoiser has parameters and one method, :meth:`denoise`. After a call, attributes that end in
-    ``_`` report its choices. It is not a scikit-learn estimator: it learns from the image that it
+    A denoiser has one method, :meth:`denoise`. After a call, attributes that end in ``_`` contain
+    the chosen parameters. It is not a scikit-learn estimator: it learns from the image that it
     denoises, so there is no ``fit``. It is a dataclass: ``dataclasses.replace`` returns a copy with
     other parameters.
 
     Kernel PCA of a sample of the patches finds the components in which they vary most. All patches
     are projected on these components, and the pre-images of the projections are averaged where they
-    overlap. This is the experiment of the KHA paper, §5.2 (and of Kim, Franz and Schölkopf), with
-    automatic parameters: scikit-image estimates the noise level; Stein's unbiased risk estimate
+    overlap. This is the experiment of Schraudolph et al. (§5.2) and of Kim et al., with automatic
+    parameters: scikit-image estimates the noise level; Stein's unbiased risk estimate
     (:class:`~orthodrome.denoising.risk.Risk`) selects the scale of the kernel, the number of
     components and the blend.
 
@@ -55,14 +55,14 @@ class PatchDenoiser(KernelDenoiser):
     solver : str or solver object, default="auto"
         The eigensolver of :class:`~orthodrome.KernelPCA`. Candidates are compared with "auto".
     noise : float or "auto", default="auto"
-        Standard deviation of the noise, in units of the pixels. "auto" needs scikit-image and
+        Standard deviation of the noise, in units of the pixel values. "auto" needs scikit-image and
         PyWavelets.
     blend : float in [0, 1] or "auto", default="auto"
         The fraction of the change to make: 1 returns the averaged pre-images, 0 the image.
     max_train : int, default=1000
         Maximum number of training patches, which are drawn at random.
     random_state : int, RandomState, Generator or None, default=None
-        Random numbers for the training patches, the risk estimate and the solver.
+        Seed or generator for the training patches, the risk estimate and the solver.
 
     Attributes
     ----------
@@ -73,15 +73,15 @@ class PatchDenoiser(KernelDenoiser):
     n_components_ : int
         Number of components; 0 if the image was returned unchanged.
     blend_ : float
-        The part of the change that was made.
+        The fraction of the change that was made.
     risk_ : float
-        The estimated mean squared error of the result; NaN where nothing had to be chosen.
+        The estimated mean squared error of the result; NaN if no parameter had to be chosen.
     explained_variance_ratio_ : ndarray of shape (n_components_,)
-        Of the training patches, in feature space.
+        Explained variance ratios of the training patches in feature space.
     model_ : KernelPCA or None
         The fitted model of the patches, each flattened channel by channel.
     solver_, n_iter_, converged_ :
-        Those of the model; `converged_` is False if a pre-image did not converge.
+        Attributes of the model; `converged_` is False if a pre-image did not converge.
 
     Notes
     -----
@@ -96,18 +96,18 @@ class PatchDenoiser(KernelDenoiser):
     one the kernel is practically linear: compare `sigma_` with the distances between patches to
     see whether the kernel matters.
 
-    *Cost.* A pre-image takes a few passes over the training patches, O(max_train · d) each for
+    *Cost.* A pre-image needs a few passes over the training patches, each O(max_train · d) for
     patches of d numbers. There is one for each patch of the image, and two for each candidate and
-    each patch of a coarser grid of at most 4500 patches. Small images therefore spend most of the
-    time on the choices. Memory: a few copies of the image in float64, and a bounded number of
-    patches.
+    each patch of a coarser grid of at most 4500 patches. For small images, most of the time is
+    therefore spent on choosing parameters. Memory: a few copies of the image in float64, and a
+    bounded number of patches.
 
     *What to expect.* It is meant for Gaussian noise of one level. Compared with linear PCA of the
     same patches it is a little better on most images, more so if edges repeat, and worse if the
     signal is a few bright spots in strong noise. scikit-image's ``denoise_nl_means`` is better on
     most photographs and hundreds of times faster; see ``experiments/kha/denoising.md``. The
-    estimate of the noise level takes fine texture for noise, so low levels are estimated too high:
-    pass `noise` if you know it.
+    estimate of the noise level treats fine texture as noise, so low levels are overestimated: pass
+    `noise` if you know it.
 
     References
     ----------
@@ -164,10 +164,10 @@ class PatchDenoiser(KernelDenoiser):
             chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
             training = grid.extract_at(extended, chosen)
             model = self._fit(training, lambda: self._trial(grid, pixels, chosen, rng), rng)
-            if model is None:  # not from pixels: float64 does not represent every integer
+            if model is None:  # not `pixels`: float64 does not represent every integer
                 return np.array(array)
-            average, n_unfinished = _clean_patches(model, grid, extended)
-            self._warn_unless_converged(n_unfinished, n)
+            average, n_unconverged = _clean_patches(model, grid, extended)
+            self._warn_unless_converged(n_unconverged, n)
             pixels += self.blend_ * (average - pixels)
             return _as_dtype(pixels, array.dtype).reshape(array.shape)
 
@@ -190,7 +190,7 @@ class PatchDenoiser(KernelDenoiser):
         if shape[0] < height or shape[1] < width:
             raise ValueError(
                 f"image of {owner} is {shape[0]} x {shape[1]} pixels, smaller than a patch of "
-                f"{height} x {width}; take a smaller patch_size."
+                f"{height} x {width}; use a smaller patch_size."
             )
         return PatchGrid((shape[0], shape[1], shape[2]), (height, width), step)
 
@@ -203,24 +203,24 @@ class PatchDenoiser(KernelDenoiser):
     ) -> Trial:
         """Return the trial on a grid with a step of half a patch, in windows if it is large.
 
-        Fewer patches overlap there than in the result, so the risk is slightly too high for all
-        candidates.
+        Fewer patches overlap on this grid than in the result, so the risk is slightly too high for
+        all candidates.
         """
         signs = rng.choice([-1.0, 1.0], size=pixels.shape)
         epsilon = self._epsilon(pixels.ravel())
-        shifted = pixels + epsilon * signs
+        perturbed_pixels = pixels + epsilon * signs
         step = max(grid.step, min(grid.patch_size) // 2)
         coarse = PatchGrid(grid.image_shape, grid.patch_size, step)
         windows = _Windows(coarse, rng)
-        plain, moved = (
+        original, perturbed = (
             Sample(grid.extract_at(grid.extend(image), chosen), windows.extract(image))
-            for image in (pixels, shifted)
+            for image in (pixels, perturbed_pixels)
         )
         return Trial(
-            plain,
-            moved,
+            original,
+            perturbed,
             windows.gather,
-            values=windows.gather(plain.queries),
+            values=windows.gather(original.queries),
             signs=windows.gather(windows.extract(signs)),
             epsilon=epsilon,
         )
@@ -231,12 +231,12 @@ def _clean_patches(
 ) -> tuple[NDArray[Any], int]:
     """Return the average of all denoised patches, and how many did not converge."""
     total = np.zeros_like(extended)
-    n_unfinished = 0
+    n_unconverged = 0
     for band in grid.bands(_BAND_PATCHES):
         cleaned = clean(model, grid.extract(extended, band))
         grid.add(total, cleaned.points, band)
-        n_unfinished += cleaned.n_unfinished
-    return grid.average(total), n_unfinished
+        n_unconverged += cleaned.n_unconverged
+    return grid.average(total), n_unconverged
 
 
 class _Windows:
@@ -244,7 +244,7 @@ class _Windows:
 
     def __init__(self, grid: PatchGrid, rng: np.random.RandomState) -> None:
         self._grid = grid
-        self._blocks = _spread(grid, rng)
+        self._blocks = _choose_blocks(grid, rng)
 
     def extract(self, image: NDArray[Any]) -> NDArray[Any]:
         """Return the patches of all blocks."""
@@ -253,26 +253,26 @@ class _Windows:
 
     def gather(self, patches: NDArray[Any]) -> NDArray[Any]:
         """Return the averages of the patches over the fully covered pixels."""
-        grid, first, parts = self._grid, 0, []
+        grid, first, averages = self._grid, 0, []
         height, width = grid.patch_size
-        enough = (height // grid.step) * (width // grid.step)
+        full_count = (height // grid.step) * (width // grid.step)
         for block in self._blocks:
-            # the same block at the origin of its own array
-            moved = Block(0, block.bottom - block.top, 0, block.right - block.left)
-            coverage = grid.coverage(moved)
+            # the same block, translated to the origin
+            local = Block(0, block.bottom - block.top, 0, block.right - block.left)
+            coverage = grid.coverage(local)
             total = np.zeros((*coverage.shape, grid.image_shape[2]))
-            grid.add(total, patches[first : first + block.n_patches], moved)
+            grid.add(total, patches[first : first + block.n_patches], local)
             first += block.n_patches
-            full = coverage >= enough
-            parts.append((total[full] / coverage[full][:, None]).ravel())
-        return np.concatenate(parts)
+            full = coverage >= full_count
+            averages.append((total[full] / coverage[full][:, None]).ravel())
+        return np.concatenate(averages)
 
 
-def _spread(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
+def _choose_blocks(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
     """Return the whole grid if it is small, otherwise a random block in each cell of a raster."""
     if grid.whole.n_patches <= _TRIAL_PATCHES:
         return [grid.whole]
-    # long enough that pixels in the middle have all their patches
+    # long enough that pixels in the middle are fully covered
     lengths = [
         min(2 * -(-side // grid.step) + 2, n)
         for side, n in zip(grid.patch_size, grid.shape, strict=True)
@@ -293,6 +293,6 @@ def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return pixels.astype(dtype)
     limits = np.iinfo(dtype)
     lowest, highest = float(limits.min), float(limits.max)
-    if highest > limits.max:  # the float of a 64-bit maximum is rounded up
+    if highest > limits.max:  # conversion to float64 rounds a 64-bit maximum up
         highest = float(np.nextafter(highest, 0.0))
     return np.clip(np.rint(pixels), lowest, highest).astype(dtype)

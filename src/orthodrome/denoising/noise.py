@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The median of |x| for x ~ N(0, 1), and the squares of the third difference's coefficients.
+# The median of |x| for x ~ N(0, 1), and the sum of squared coefficients of the third difference.
 _MEDIAN_OF_ABSOLUTE = 0.6744897501960817
 _THIRD_DIFFERENCE = 1 + 9 + 9 + 1
 
@@ -17,9 +17,9 @@ _THIRD_DIFFERENCE = 1 + 9 + 9 + 1
 def image_noise(image: NDArray[Any]) -> float:
     """Estimate the standard deviation of Gaussian noise in an image.
 
-    scikit-image's ``estimate_sigma`` takes the median of the finest wavelet coefficients. It takes
-    fine texture for noise, so estimates of low levels are too high. For several channels the root
-    mean square is returned.
+    scikit-image's ``estimate_sigma`` computes it from the median of the finest wavelet
+    coefficients. It treats fine texture as noise, so low levels are overestimated. For several
+    channels the root mean square is returned.
 
     Parameters
     ----------
@@ -30,25 +30,25 @@ def image_noise(image: NDArray[Any]) -> float:
         from skimage.restoration import estimate_sigma
 
         with warnings.catch_warnings():
-            # constant channels have no median
+            # scikit-image warns about constant channels
             warnings.simplefilter("ignore")
             levels = np.asarray(estimate_sigma(image, channel_axis=-1), dtype=np.float64)
-    except ImportError as error:  # scikit-image imports PyWavelets late
+    except ImportError as error:  # scikit-image imports PyWavelets only when it is used
         raise ImportError(
             "noise='auto' needs scikit-image and PyWavelets: pip install 'orthodrome[image]'. Or "
             "pass the standard deviation of the noise, noise=…"
         ) from error
     level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))
-    rounding = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())
-    return level if level > rounding else 0.0
+    rounding_error = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())
+    return level if level > rounding_error else 0.0
 
 
 def sequence_noise(frames: NDArray[Any]) -> float:
     r"""Estimate the standard deviation of Gaussian noise in a smooth sequence.
 
-    If the motion is smooth, its third difference is nearly that of the noise, which has variance
-    :math:`(1 + 9 + 9 + 1) s^2`; the median of its modulus is robust to jumps. Coarsely sampled
-    motion is taken for noise.
+    If the motion is smooth, its third difference is mostly noise, with the variance
+    :math:`(1 + 9 + 9 + 1) s^2`; the median of the absolute values is robust to jumps. Coarsely
+    sampled motion is treated as noise.
 
     Parameters
     ----------
@@ -62,5 +62,5 @@ def sequence_noise(frames: NDArray[Any]) -> float:
     >>> round(sequence_noise(walk + 0.1 * rng.standard_normal(walk.shape)), 2)
     0.1
     """
-    middle = float(np.median(np.abs(np.diff(frames, n=3, axis=0))))
-    return middle / (_MEDIAN_OF_ABSOLUTE * math.sqrt(_THIRD_DIFFERENCE))
+    median = float(np.median(np.abs(np.diff(frames, n=3, axis=0))))
+    return median / (_MEDIAN_OF_ABSOLUTE * math.sqrt(_THIRD_DIFFERENCE))

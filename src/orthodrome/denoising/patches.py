@@ -31,10 +31,10 @@ class PatchGrid:
     r"""A grid of patches, `step` pixels apart, on an extended image.
 
     Along each axis the image is extended by mirroring with the border pixel repeated
-    (``numpy.pad``'s "symmetric"): by ``patch - step`` pixels before it, and after it by at least as
-    many, so that the grid ends exactly at the edge. Each pixel, also at the border, is therefore
-    covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches, whether or not
-    the sizes are multiples of the step.
+    (``numpy.pad``'s "symmetric"): by ``patch - step`` pixels before it, and by at least as many
+    after it, so that the grid ends exactly at the edge. Therefore each pixel, also at the border,
+    is covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches, whether or
+    not the sizes are multiples of the step.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class PatchGrid:
         return Block(0, self.shape[0], 0, self.shape[1])
 
     def _margins(self, axis: int) -> tuple[int, int]:
-        """Return how many pixels are added before and after the image."""
+        """Return the numbers of pixels added before and after the image."""
         overlap = self.patch_size[axis] - self.step
         length = overlap + self.image_shape[axis] + overlap
         return overlap, overlap + -(length - self.patch_size[axis]) % self.step
@@ -98,13 +98,13 @@ class PatchGrid:
 
     def extract(self, extended: NDArray[Any], block: Block) -> NDArray[Any]:
         """Return the patches of a block, shape (n_patches, n_features), as a copy."""
-        part = self._windows(extended)[block.top : block.bottom, block.left : block.right]
-        return part.reshape(block.n_patches, -1)
+        patches = self._windows(extended)[block.top : block.bottom, block.left : block.right]
+        return patches.reshape(block.n_patches, -1)
 
     def extract_at(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
         """Return the patches at positions that are numbered row by row, as a copy."""
-        where = np.unravel_index(positions, self.shape)
-        return self._windows(extended)[where].reshape(len(positions), -1)
+        indices = np.unravel_index(positions, self.shape)
+        return self._windows(extended)[indices].reshape(len(positions), -1)
 
     def _windows(self, extended: NDArray[Any]) -> NDArray[Any]:
         """Return a view of all patches, shape (*self.shape, channels, height, width)."""
@@ -115,10 +115,10 @@ class PatchGrid:
         """Add the patches of a block to `total`, an array of the shape of the extended image."""
         rows, columns = block.bottom - block.top, block.right - block.left
         stack = patches.reshape(rows, columns, self.image_shape[2], *self.patch_size)
-        step, part = self.step, total[block.top * self.step :, block.left * self.step :]
-        # pixels at the same place of different patches do not overlap
+        step, region = self.step, total[block.top * self.step :, block.left * self.step :]
+        # pixels at the same position (i, j) of different patches do not overlap
         for i, j in np.ndindex(self.patch_size):
-            part[i::step, j::step][:rows, :columns] += stack[..., i, j]
+            region[i::step, j::step][:rows, :columns] += stack[..., i, j]
 
     def coverage(self, block: Block) -> NDArray[np.intp]:
         """Return the number of patches of a block over each pixel of its region."""

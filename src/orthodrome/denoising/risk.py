@@ -19,11 +19,11 @@ class Risk:
     .. math:: R = \tfrac1n \|f(y) - y\|^2 - s^2 + 2 s^2 d, \qquad
         d = \tfrac1n \operatorname{div} f(y)
 
-    has the expectation of the mean squared error :math:`\|f(y) - x\|^2 / n`. For the blend
+    has the same expectation as the mean squared error :math:`\|f(y) - x\|^2 / n`. For the blend
     :math:`y + t (f(y) - y)` it is a parabola in t with its minimum at
-    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`: if f changes more than the noise explains, the best
-    blend makes part of the change. Its mean squared change is at most :math:`s^2 (1 - d)`, and its
-    risk at most :math:`s^2`, the risk of the unchanged data.
+    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`: if f changes the data more than the noise explains,
+    the best blend makes only part of the change. Its mean squared change is at most
+    :math:`s^2 (1 - d)`, and its risk at most :math:`s^2`, the risk of the unchanged data.
 
     Attributes
     ----------
@@ -75,31 +75,33 @@ class Sample:
 class Trial:
     """Noisy data, and the same data perturbed by εb with random signs b.
 
-    The training points are perturbed too. Otherwise a small scale of the kernel would seem to
-    remove noise that it copies from them.
+    The training points are perturbed too. Otherwise a small bandwidth, which copies noise from the
+    training points, would appear to remove it.
 
     Attributes
     ----------
-    plain, moved : Sample
-        The points.
+    original, perturbed : Sample
+        The points without and with the perturbation.
     gather : callable
         Linear map from queries to values, such as pixels.
     values, signs : ndarray of shape (k,)
-        The noisy values, ``gather(plain.queries)``, and the signs b there.
+        The noisy values, ``gather(original.queries)``, and the signs b of these values.
     epsilon : float
-        ε.
+        The size ε of the perturbation.
     """
 
-    plain: Sample
-    moved: Sample
+    original: Sample
+    perturbed: Sample
     gather: Callable[[NDArray[Any]], NDArray[Any]]
     values: NDArray[Any]
     signs: NDArray[Any]
     epsilon: float
 
 
-def estimate_risk(trial: Trial, cleaned: NDArray[Any], moved: NDArray[Any], noise: float) -> Risk:
-    r"""Estimate the risk by Monte Carlo SURE from the denoised queries of a trial.
+def estimate_risk(
+    trial: Trial, original: NDArray[Any], perturbed: NDArray[Any], noise: float
+) -> Risk:
+    r"""Estimate the risk with Monte Carlo SURE from the denoised queries of both samples.
 
     .. math:: d \approx \tfrac{1}{n\epsilon}\, b^\top (f(y + \epsilon b) - f(y)) .
 
@@ -108,7 +110,7 @@ def estimate_risk(trial: Trial, cleaned: NDArray[Any], moved: NDArray[Any], nois
     Ramani, Blu and Unser, "Monte-Carlo SURE: a black-box optimization of regularization
     parameters for general denoising algorithms", IEEE Trans. Image Processing 17 (2008).
     """
-    f, g = trial.gather(cleaned), trial.gather(moved)
+    f, g = trial.gather(original), trial.gather(perturbed)
     return Risk(
         change=float(np.mean((f - trial.values) ** 2)),
         divergence=float(np.mean(trial.signs * (g - f))) / trial.epsilon,

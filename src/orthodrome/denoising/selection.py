@@ -1,4 +1,4 @@
-"""Choice of kernel scale, number of components and blend by estimated risk."""
+"""Choose the kernel scale, the number of components and the blend with the smallest risk."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..kernels import Kernel
 from .cleaning import clean
 from .risk import Risk, Trial, estimate_risk
 
-# Candidate scales, as powers of 2 times the scale of the rule. The largest is practically linear,
-# for data without structure that a smaller scale could use.
+# Exponents of the candidate scales, as powers of 2 times the scale of the rule. With the largest
+# one the kernel is practically linear, for data without nonlinear structure.
 _POWERS = range(-4, 4)
 _MIN_TOL = 1e-6
 
@@ -46,8 +46,8 @@ def choose(
     """Choose the kernel scale and number of components with the smallest risk.
 
     Candidate scales are the scale of the kernel's rule times powers of 2 from 1/16 to 8. The search
-    descends over the scales, starting at the rule's, and for each scale over the numbers of
-    components.
+    descends over the scales, starting with the scale of the rule, and for each scale over the
+    numbers of components.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def choose(
     blend : float, optional
         The fraction of the change to make; default: the best for each candidate.
     random_state : int, RandomState or None
-        For the eigensolver.
+        Seed or generator for the eigensolver.
     """
-    training = trial.plain.training
+    training = trial.original.training
     kernels = _scaled_kernels(kernel, training)
     spread = math.sqrt(float(training.var(axis=0).sum()))
     if spread == 0.0:
         raise ValueError("The squares of the values underflow; rescale the data.")
-    # far below the perturbation, whose effect is measured
+    # much smaller than the perturbation, whose effect is measured
     tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _MIN_TOL)
     best: dict[int, tuple[float, int, Risk]] = {}
 
@@ -80,7 +80,7 @@ def choose(
             risk = risk_of(i)
             return risk.at(risk.blend if blend is None else blend)
 
-        # start at the best number of the nearest scale
+        # start with the best number of components of the nearest scale
         nearest = min(best, key=lambda other: abs(other - index), default=None)
         start = len(counts) // 2 if nearest is None else best[nearest][1]
         i = _descend(cost, start, len(counts))
@@ -111,20 +111,20 @@ def _risks(
 ) -> Callable[[int], Risk]:
     """Fit kernel PCA to both samples; return the risk as a function of the index in `counts`."""
     with warnings.catch_warnings():
-        # the risk judges candidates that do not converge
+        # the risk of candidates that do not converge is estimated too
         warnings.simplefilter("ignore", ConvergenceWarning)
         models = [
             KernelPCA(counts[-1], kernel, random_state=random_state).fit(sample.training)
-            for sample in (trial.plain, trial.moved)
+            for sample in (trial.original, trial.perturbed)
         ]
 
     @cache
     def risk(i: int) -> Risk:
-        plain, moved = (
+        original, perturbed = (
             clean(model, sample.queries, n_components=counts[i], tol=tol).points
-            for model, sample in zip(models, (trial.plain, trial.moved), strict=True)
+            for model, sample in zip(models, (trial.original, trial.perturbed), strict=True)
         )
-        return estimate_risk(trial, plain, moved, noise)
+        return estimate_risk(trial, original, perturbed, noise)
 
     return risk
 
@@ -136,11 +136,11 @@ def _descend(cost: Callable[[int], float], start: int, n: int) -> int:
     def value(i: int) -> float:
         return cost(i) if 0 <= i < n else math.inf
 
-    here = start
-    step = 1 if value(here + 1) < value(here - 1) else -1
-    while value(here + step) < value(here):
-        here += step
-    return here
+    i = start
+    step = 1 if value(i + 1) < value(i - 1) else -1
+    while value(i + step) < value(i):
+        i += step
+    return i
 
 
 def component_counts(maximum: int) -> list[int]:
@@ -157,5 +157,5 @@ def component_counts(maximum: int) -> list[int]:
 
 
 def has_scale_rule(kernel: Kernel) -> bool:
-    """Return whether the scale of a kernel is given by a rule."""
+    """Return whether a kernel computes its scale from data."""
     return isinstance(getattr(kernel, "sigma", None), str)

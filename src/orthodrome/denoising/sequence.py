@@ -1,4 +1,4 @@
-"""Denoising of motion by kernel PCA of its frames."""
+"""Denoising of motion data with kernel PCA of the frames."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _TRIAL_FRAMES = 2000
 
 @dataclass(eq=False, repr=False)
 class SequenceDenoiser(KernelDenoiser):
-    r"""Remove noise from a sequence of joint positions by kernel PCA.
+    r"""Remove noise from a sequence of joint positions with kernel PCA.
 
-    Like :class:`PatchDenoiser` it has parameters and one method, :meth:`denoise`, reports its
-    choices in attributes that end in ``_``, and is not a scikit-learn estimator.
+    Like :class:`PatchDenoiser` it has one method, :meth:`denoise`, stores the chosen parameters in
+    attributes that end in ``_``, and is not a scikit-learn estimator.
 
-    A frame is one point, the absolute coordinates of all joints (KHA paper, §5.4). Kernel PCA finds
-    the components in which the frames vary; each frame is replaced by the pre-image of its
-    projection on these. The order of the frames matters only for the estimate of the noise level.
-    Other choices are made by Stein's unbiased risk estimate
-    (:class:`~orthodrome.denoising.risk.Risk`).
+    A frame is one point, the absolute coordinates of all joints (Schraudolph et al., §5.4). Kernel
+    PCA finds the components in which the frames vary; each frame is replaced by the pre-image of
+    its projection on these components. The order of the frames matters only for the estimate of the
+    noise level. Stein's unbiased risk estimate (:class:`~orthodrome.denoising.risk.Risk`) selects
+    the other parameters.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SequenceDenoiser(KernelDenoiser):
     max_train : int, default=1000
         Maximum number of training frames, which are drawn at random.
     random_state : int, RandomState, Generator or None, default=None
-        Random numbers for the training frames, the risk estimate and the solver.
+        Seed or generator for the training frames, the risk estimate and the solver.
 
     Attributes
     ----------
@@ -58,11 +58,11 @@ class SequenceDenoiser(KernelDenoiser):
     model_ : KernelPCA or None
         The fitted model of the frames, flattened to (n_frames, n_joints * n_coordinates).
     solver_, n_iter_, converged_ :
-        Those of the model; `converged_` is False if a pre-image did not converge.
+        Attributes of the model; `converged_` is False if a pre-image did not converge.
 
     Notes
     -----
-    Lengths of bones are not preserved. If the motion is sampled densely, a low-pass filter removes
+    Bone lengths are not preserved. If the motion is sampled densely, a low-pass filter removes
     nearly as much noise without a model; see ``experiments/kha/denoising.md``.
 
     References
@@ -120,7 +120,7 @@ class SequenceDenoiser(KernelDenoiser):
             model = self._fit(points[chosen], lambda: self._trial(points, chosen, rng), rng)
             if model is not None:
                 cleaned = clean(model, points)
-                self._warn_unless_converged(cleaned.n_unfinished, n)
+                self._warn_unless_converged(cleaned.n_unconverged, n)
                 points += self.blend_ * (cleaned.points - points)
             dtype = array.dtype if array.dtype == np.float32 else np.float64
             return points.reshape(array.shape).astype(dtype, copy=False)
@@ -132,7 +132,8 @@ class SequenceDenoiser(KernelDenoiser):
         queries = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
         signs = rng.choice([-1.0, 1.0], size=points.shape)
         epsilon = self._epsilon(points)
-        shifted = points + epsilon * signs
-        plain = Sample(points[chosen], points[queries])
-        moved = Sample(shifted[chosen], shifted[queries])
-        return Trial(plain, moved, np.ravel, plain.queries.ravel(), signs[queries].ravel(), epsilon)
+        perturbed_points = points + epsilon * signs
+        original = Sample(points[chosen], points[queries])
+        perturbed = Sample(perturbed_points[chosen], perturbed_points[queries])
+        values, query_signs = original.queries.ravel(), signs[queries].ravel()
+        return Trial(original, perturbed, np.ravel, values, query_signs, epsilon)

@@ -27,8 +27,8 @@ def finite_squared_norms(X: Any) -> Array:
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
         if np.isnan(norms[row]):
             raise RowError(
-                "Row {0} has NaN: leave it out, or fill it in. If the data have none, their "
-                "differences overflow; rescale them.",
+                "Row {0} has NaN: remove the row or impute its values. If the data have no NaN, "
+                "their differences overflow; rescale the data.",
                 row,
             )
         raise RowError(
@@ -42,18 +42,18 @@ def finite_squared_norms(X: Any) -> Array:
 def unit_rows(X: Any) -> Any:
     """Return the rows of an array or sparse array divided by their lengths; zero rows stay zero.
 
-    A power of two near the largest entry is divided out first, so that no square over- or
-    underflows and nothing is rounded.
+    Each row is first divided by a power of two near its largest entry, which is exact, so that no
+    square overflows or underflows.
     """
     largest = np.maximum(_dense(X.max(axis=1)), -_dense(X.min(axis=1)))
     powers = -np.frexp(largest)[1]
     if not scipy.sparse.issparse(X):
         scaled = np.ldexp(X, powers[:, None])
-        scaled /= _or_one(np.sqrt(squared_norms(scaled)))[:, None]
+        scaled /= _zeros_to_ones(np.sqrt(squared_norms(scaled)))[:, None]
         return scaled
     scaled, counts = X.copy(), np.diff(X.indptr)
     scaled.data = np.ldexp(X.data, np.repeat(powers, counts))
-    scaled.data /= np.repeat(_or_one(np.sqrt(squared_norms(scaled))), counts)
+    scaled.data /= np.repeat(_zeros_to_ones(np.sqrt(squared_norms(scaled))), counts)
     return scaled
 
 
@@ -61,17 +61,18 @@ def _dense(column: Any) -> Array:
     return np.asarray(column.todense() if scipy.sparse.issparse(column) else column).ravel()
 
 
-def _or_one(divisors: Array) -> Array:
+def _zeros_to_ones(divisors: Array) -> Array:
+    """Return divisors with zeros replaced by 1."""
     return np.where(divisors > 0, divisors, 1).astype(divisors.dtype)
 
 
 def largest_entry(X: Any) -> float:
-    """Return the largest modulus of an array or sparse array."""
+    """Return the largest absolute value in an array or sparse array."""
     return max(float(X.max()), -float(X.min()))
 
 
-def least_accurate(dtype: Any) -> float:
-    """Return the least kernel value with full precision and a finite reciprocal."""
+def smallest_accurate(dtype: Any) -> float:
+    """Return the smallest kernel value with full precision and a finite reciprocal."""
     return 1e4 * float(np.finfo(dtype).tiny)
 
 
@@ -81,7 +82,7 @@ class Prepared:
 
     coordinates: Any  # ndarray, sparse array, or another Prepared for wrapped kernels
     per_point: Any = None  # ndarray of squared norms, inverse lengths, …
-    given: Any = None  # the points before the origin was moved
+    given: Any = None  # the points before translation to the kernel's origin
 
     def __len__(self) -> int:
         if isinstance(self.coordinates, Prepared):
@@ -95,5 +96,5 @@ class Prepared:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision of the blocks: that of the coordinates."""
+        """The dtype of the coordinates, which kernel blocks share."""
         return np.dtype(self.coordinates.dtype)

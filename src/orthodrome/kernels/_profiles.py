@@ -1,4 +1,4 @@
-"""Profiles and squared distances of kernels that are functions of a distance."""
+"""Profiles and squared distances for kernels that are functions of a distance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def has_profile(kernel: Kernel) -> bool:
 
 
 def profile_of(kernel: Kernel) -> Radial:
-    """Return the radial kernel whose profile at the distances of `squares_of` is this kernel.
+    """Return a radial kernel with the same values: k(x, y) = h(d²) with its profile h.
 
-    For shapes the squared distance is 1 - |u*v|², the full Procrustes distance.
+    d² is the squared distance of :func:`squared_distances_of`; for shapes it is 1 - |u*v|², the
+    squared full Procrustes distance.
     """
     if isinstance(kernel, Radial):
         return kernel
@@ -31,8 +32,10 @@ def profile_of(kernel: Kernel) -> Radial:
     raise TypeError(f"{type(kernel).__name__} is not a function of a distance.")
 
 
-def squares_of(kernel: Kernel, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-    """Return squared distances between points prepared by such a kernel."""
+def squared_distances_of(
+    kernel: Kernel, a: Prepared, b: Prepared, out: Array | None = None
+) -> Array:
+    """Return squared distances between points prepared by a kernel that has a profile."""
     if isinstance(kernel, VeroneseWhitney):
         return squared_sines(a, b, out)[0]
     return squared_distances(a, b, out)

@@ -19,24 +19,24 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
     diagonal : ndarray of shape (n,)
         k(x, x) of each point.
     expected : float, optional
-        The required squared length. Default: their mean.
+        The required squared length. Default: the mean of `diagonal`.
     what : str, default="X"
-        The name of the data in messages.
+        The name of the data in error messages.
     """
     values = _as_vector(diagonal, what)
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise RowError(
             f"k(x, x) overflows at row {{0}} of {what}; rescale the data, or choose other "
-            "parameters of the kernel.",
+            "kernel parameters.",
             row,
         )
-    fault = np.flatnonzero(values <= 0)
-    if len(fault):
-        row = int(fault[0])
+    invalid = np.flatnonzero(values <= 0)
+    if len(invalid):
+        row = int(invalid[0])
         raise RowError(
-            f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(fault)} such rows): a point "
-            "of zero length has no direction. Leave these rows out, or choose a kernel with "
+            f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(invalid)} such rows): a "
+            "point of zero length has no direction. Remove these rows, or choose a kernel with "
             "k(x, x) > 0, such as Gaussian.",
             row,
         )
@@ -48,10 +48,12 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
-        rest = f"{values[other]:.8g} at row {{1}}" if expected is None else f"not {radius:.8g}"
+        comparison = (
+            f"{values[other]:.8g} at row {{1}}" if expected is None else f"not {radius:.8g}"
+        )
         raise RowError(
             f"k(x, x) must be the same for all points, so that they lie on a sphere; it is "
-            f"{values[worst]:.8g} at row {{0}} of {what} and {rest}. "
+            f"{values[worst]:.8g} at row {{0}} of {what} and {comparison}. "
             "Normalise the kernel, kernel=Normalized(kernel), or scale the data to unit length.",
             worst,
             other,
@@ -60,11 +62,11 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
 
 
 def _as_vector(diagonal: Any, what: str) -> Floats:
-    """Return k(x, x) of at least one point as float64, or raise."""
+    """Validate k(x, x) and return it as a float64 vector of at least one entry."""
     values = as_array(diagonal, "k(x, x)", what)
     if values.ndim != 1 or not len(values) or values.dtype.kind not in "fiu":
         raise ValueError(
-            f"k(x, x) of {what} must be real numbers in one dimension, one for each point and at "
-            f"least one; got {values.dtype} of shape {values.shape}."
+            f"k(x, x) of {what} must be a vector of real numbers, one per point and at least "
+            f"one; got {values.dtype} of shape {values.shape}."
         )
     return values.astype(np.float64, copy=False)

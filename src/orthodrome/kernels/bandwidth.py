@@ -1,4 +1,4 @@
-"""Bandwidth rules: scales from the data, without N² memory."""
+"""Rules that compute a kernel's scale σ from data, without N² memory."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import scipy.sparse
 from .._core.checks import check_integer, check_numbers, check_positive, check_sample_weight
 from .._core.types import Array, Floats, Indices
 
-# Up to this many pairs the median is exact; above, it is the median of a seeded subsample.
+# With at most this many pairs the median is exact; otherwise a sample with a fixed seed is used.
 _MAX_PAIRS = 2_000_000
 _SEED = 0
-_LARGEST_WEIGHT = 1e100
+_MAX_WEIGHT = 1e100
 
 
 class Moments(NamedTuple):
@@ -31,7 +31,8 @@ def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2 = 2 \operatorname{tr} \operatorname{cov}_p(x),
 
-    computed in O(N d). With the pairs i = j, a weight of 2 is equivalent to repeating the row.
+    computed in O(N d). Since pairs i = j are included, a weight of 2 is equivalent to
+    repeating the row.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
 
 
 def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
-    """Return the mean squared distance of validated data, which may be infinite."""
+    """Return the mean squared distance over all pairs of validated data; it may be infinite."""
     n_samples = X.shape[0]
     p = (
         np.full(n_samples, 1.0 / n_samples)
@@ -68,22 +69,21 @@ def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
             return 0.0
         center = np.asarray(X.T @ p).ravel()
         # E‖x - c‖² = E‖x‖² - ‖c‖²: centred data would not be sparse
-        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        return float(max(2.0 * (p @ squares - center @ center), 0.0))
-    # measured from a row of the data, so that coincident points are exactly 0 apart
+        squared_lengths = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        return float(max(2.0 * (p @ squared_lengths - center @ center), 0.0))
+    # subtract a row of the data, so that the result is exactly 0 if all points coincide
     reference = X[np.argmax(p > 0)]
-    parts = [slice(start, start + 4096) for start in range(0, n_samples, 4096)]
+    blocks = [slice(start, start + 4096) for start in range(0, n_samples, 4096)]
     center, total = np.zeros(X.shape[1]), 0.0
     with np.errstate(over="ignore", invalid="ignore"):  # callers check the result
-        for rows in parts:
+        for rows in blocks:
             center += p[rows] @ np.subtract(X[rows], reference, dtype=np.float64)
-        for rows in parts:
+        for rows in blocks:
             difference = np.subtract(X[rows], reference, dtype=np.float64) - center
-            squares = np.einsum("ij,ij->i", difference, difference)
-            total += float(p[rows] @ squares)
+            total += float(p[rows] @ np.einsum("ij,ij->i", difference, difference))
     if total == 0.0 and np.any(X[p > 0] != reference):
         raise ValueError(
-            "The rows of X differ by so little that the squares of the differences underflow; "
+            "The rows of X differ by so little that their squared differences underflow; "
             "rescale the data."
         )
     return 2.0 * total
@@ -101,8 +101,9 @@ def median_distance(
 ) -> float:
     """Return the weighted median of the distances over pairs of rows.
 
-    A row of weight w means w copies: a pair of rows counts w_i w_j times, and the w(w - 1)/2 pairs
-    of copies count with distance 0. Above two million pairs, a sample with a fixed seed is used.
+    A row of weight w stands for w copies: a pair of rows counts w_i w_j times, and the w(w - 1)/2
+    pairs of copies have distance 0. For more than two million pairs the median is computed from a
+    random sample of pairs with a fixed seed.
 
     Parameters
     ----------
@@ -114,20 +115,20 @@ def median_distance(
         Weights.
     """
     if not callable(pairwise):
-        raise ValueError(f"pairwise of median_distance must be a function; got {pairwise!r}.")
+        raise ValueError(f"pairwise of median_distance must be callable; got {pairwise!r}.")
     check_integer(n_samples, "n_samples", "median_distance")
     weights = check_sample_weight(sample_weight, n_samples, "median_distance")
     w = np.ones(n_samples) if weights is None else weights
-    if w.max() > _LARGEST_WEIGHT:  # or products of weights would overflow
-        w = w / w.max() * _LARGEST_WEIGHT
+    if w.max() > _MAX_WEIGHT:  # products of larger weights overflow
+        w = w / w.max() * _MAX_WEIGHT
     kept = np.flatnonzero(w > 0)
     if len(kept) * (len(kept) - 1) // 2 <= _MAX_PAIRS:
         first, second = np.triu_indices(len(kept), k=1)
         i, j = kept[first], kept[second]
         distances = pairwise(i, j)
-        own = np.maximum(w[kept] * (w[kept] - 1) / 2, 0.0)
+        n_copy_pairs = np.maximum(w[kept] * (w[kept] - 1) / 2, 0.0)
         distances = np.concatenate([distances, np.zeros(len(kept))])
-        counts = np.concatenate([w[i] * w[j], own])
+        counts = np.concatenate([w[i] * w[j], n_copy_pairs])
         return _weighted_median(distances, counts)
     rng = np.random.default_rng(_SEED)
     cumulative = np.cumsum(w) / w.sum()
@@ -135,10 +136,10 @@ def median_distance(
         np.minimum(np.searchsorted(cumulative, rng.random(_MAX_PAIRS), side="right"), n_samples - 1)
         for _ in "ij"
     )
-    # the same row twice: two copies with probability (w - 1)/w, else one copy, which is no pair
+    # if i = j, these are two different copies with probability (w - 1)/w; otherwise not a pair
     different = i != j
-    own = i[~different]
-    copies = rng.random(len(own)) < (w[own] - 1) / w[own]
+    same = i[~different]
+    copies = rng.random(len(same)) < (w[same] - 1) / w[same]
     distances = pairwise(i[different], j[different])
     return float(np.median(np.concatenate([distances, np.zeros(np.count_nonzero(copies))])))
 
@@ -157,8 +158,8 @@ def _weighted_median(values: Array, counts: Floats) -> float:
     return float((float(low) + float(high)) / 2)
 
 
-def number_as_scale(kernel: Any) -> float:
-    """Return ``kernel.sigma``, or raise unless it is a valid number."""
+def numeric_scale(kernel: Any) -> float:
+    """Return ``kernel.sigma`` as a float, or raise if it is not a valid number."""
     owner = type(kernel).__name__
     scale = check_positive(kernel.sigma, "sigma", owner)
     _check_scale(scale, kernel.sigma, owner, np.float64)
@@ -166,7 +167,7 @@ def number_as_scale(kernel: Any) -> float:
 
 
 def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
-    """Raise if the square of a scale over- or underflows, for a rule in the data's precision."""
+    """Raise if σ² overflows or underflows; a σ computed from data must fit their dtype."""
     precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
     if 0 < scale < 10 * math.sqrt(precision.tiny):
         raise ValueError(
@@ -174,10 +175,12 @@ def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
             f"{precision.dtype}; rescale the data."
         )
     if scale > 0.1 * math.sqrt(np.finfo(np.float64).max):
-        raise ValueError(f"sigma={sigma!r} of {owner} is so large that its square overflows.")
+        raise ValueError(
+            f"sigma={sigma!r} of {owner} is so large that its square overflows; rescale the data."
+        )
 
 
-def scale_by_rule(
+def scale_from_rule(
     kernel: Any,
     dtype: Any,
     *,
@@ -185,20 +188,20 @@ def scale_by_rule(
     median: Callable[[], float],
     resolution: float = 0.0,
 ) -> float:
-    """Return ``kernel.sigma`` as a number, for distances of any kind.
+    """Return ``kernel.sigma`` as a number, computed from distances if it is a rule.
 
     Parameters
     ----------
     kernel : Kernel
         A kernel with ``sigma``: a number, "mean" or "median".
     dtype : dtype
-        The precision of the data.
+        The dtype of the data.
     mean_square : callable
         Returns the mean squared distance over all pairs.
     median : callable
         Returns the median distance.
     resolution : float, default=0
-        A mean or median up to this counts as 0.
+        Means and medians of at most this are treated as 0.
     """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):
@@ -213,13 +216,14 @@ def scale_by_rule(
         )
     if not math.isfinite(scale):
         raise ValueError(
-            f"sigma={sigma!r} of {owner} overflows: the values of X are too large; rescale them."
+            f"sigma={sigma!r} of {owner} overflows because the values of X are too large; rescale "
+            "the data."
         )
     if isinstance(sigma, str) and scale <= resolution:
         scale = 0.0
     if scale == 0 and sigma == "median" and math.sqrt(mean_square()) > resolution:
         raise ValueError(
-            f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Take "
+            f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Use "
             "sigma='mean' or a number."
         )
     _check_scale(scale, sigma, owner, dtype)

@@ -1,9 +1,9 @@
 """The base class of kernels: parameter objects that evaluate blocks.
 
-A kernel has two faces. The public one takes data: ``kernel(X, Y)``, ``kernel.diag(X)``. The inner
-one serves Gram operators, which evaluate many blocks of the same data: ``prepare(X)`` computes once
-what depends on single points (norms, embeddings), ``evaluate(a, b)`` computes a block from two
-prepared (and sliced) sets.
+A kernel has a public interface on data, ``kernel(X, Y)`` and ``kernel.diag(X)``, and an internal
+one for Gram operators, which evaluate many blocks of the same data: ``prepare(X)`` computes once
+what depends on single points (norms, embeddings), and ``evaluate(a, b)`` computes a block from two
+prepared (and sliced) sets of points.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .._core.kinds import check_in_memory
 from .._core.threads import VALUE_WORK, run_in_threads
 from .._core.types import Array, Data, Floats
 from ._prepared import Prepared
-from .bandwidth import Moments, number_as_scale
+from .bandwidth import Moments, numeric_scale
 
-TILE = 512  # rows and columns of a block: 2 MiB in float64; 384 to 1024 made little difference
+TILE = 512  # rows and columns of a tile (2 MiB in float64); 384 to 1024 are about as fast
 
 
 class Kernel(BaseEstimator):
     """Base class of all kernels: a scikit-learn parameter object, callable on data.
 
-    A subclass supplies ``evaluate(a, b, out)`` and ``diagonal(points)`` on prepared points; where
-    parameters depend on the data, ``_resolve(X, sample_weight)``; where a point needs more than
-    its coordinates, ``prepare(X)``; where X is not a 2-D array of numbers, ``validate``.
+    A subclass implements ``evaluate(a, b, out)`` and ``diagonal(points)`` for prepared points. It
+    overrides ``_resolve(X, sample_weight)`` if parameters depend on the data, ``prepare(X)`` if
+    points need more than their coordinates, and ``validate`` if X is not a 2-D array of numbers.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Kernel(BaseEstimator):
         Whether k(x, x) = 1 for every x, so that the feature vectors lie on the unit sphere.
     positive_definite : bool
         Whether every Gram matrix is positive semidefinite. If this depends on the dimension of the
-        data, it is set by ``fit``, and False before.
+        data, it is False until ``fit`` sets it.
     accepts_sparse : bool
         Whether SciPy sparse matrices and arrays are accepted.
     threadsafe : bool
@@ -53,7 +53,7 @@ class Kernel(BaseEstimator):
         list of batches.
     has_coordinates : bool
         Whether k(x, e_j), with the unit vectors e_j, are coordinates of x in feature space, whose
-        inner product is the kernel.
+        inner products are the kernel.
     hermitian : bool
         Whether values are complex, with k(y, x) the conjugate of k(x, y). Few methods support this.
     """
@@ -67,7 +67,7 @@ class Kernel(BaseEstimator):
     has_coordinates: bool = False
     _any_dimension: bool = False  # whether X may have more than two dimensions
 
-    # ------------------------------------------------------------------ public face
+    # ------------------------------------------------------------------ public interface
 
     def fit(self, X: Data, y: None = None, *, sample_weight: ArrayLike | None = None) -> Kernel:
         """Resolve the parameters that depend on the data.
@@ -75,9 +75,9 @@ class Kernel(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The data; some kernels take arrays of other shapes.
+            The data; some kernels accept arrays of other shapes.
         y : None
-            Ignored; anything but None raises a TypeError.
+            Must be None.
         sample_weight : array-like of shape (n_samples,), optional
             Weights; a weight of 2 is equivalent to repeating the row.
 
@@ -102,7 +102,7 @@ class Kernel(BaseEstimator):
         return self
 
     def _count_features(self, X: Any) -> int:
-        return int(X.shape[1])  # as scikit-learn counts, also beyond two dimensions
+        return int(X.shape[1])  # as in scikit-learn, also for more than two dimensions
 
     def fit_sampled(
         self,
@@ -110,17 +110,17 @@ class Kernel(BaseEstimator):
         sample_weight: Floats | None,
         moments: Callable[[Floats], Moments],
     ) -> Kernel:
-        """Resolve the parameters from some of the rows, and from moments of all of them.
+        """Resolve the parameters from a sample of the rows and moments of all rows.
 
         Parameters
         ----------
         sample : validated data
             A representative sample of the rows.
         sample_weight : ndarray of shape (n_samples,), optional
-            Their weights.
+            Weights of the sample.
         moments : callable
-            ``moments(center)`` returns the moments of all rows in one pass over them, more
-            accurately the nearer the center is to their mean. Most kernels use only the sample.
+            ``moments(center)`` computes the moments of all rows in one pass. It is most accurate
+            if the center is near their mean. Most kernels use only the sample.
         """
         return self.fit_validated(sample, sample_weight)
 
@@ -130,7 +130,7 @@ class Kernel(BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples_X, n_samples_Y)
-            The block, float32 if all data are float32, else float64.
+            Kernel values, float32 if all data are float32, else float64.
         """
         kernel = self._ready(X)
         a = kernel.prepare(kernel.validate(X, reset=False))
@@ -154,7 +154,7 @@ class Kernel(BaseEstimator):
         return self
 
     def resolved(self) -> Kernel:
-        """Return an unfitted copy whose rules are replaced by the fitted numbers.
+        """Return an unfitted copy with rules replaced by the fitted values.
 
         ``clone`` keeps these values.
         """
@@ -167,7 +167,7 @@ class Kernel(BaseEstimator):
     def rescaled(self, sigma: float) -> Kernel:
         """Return a fitted copy with another scale.
 
-        It equals a kernel with this number for ``sigma`` fitted to the same data.
+        It equals a kernel with this ``sigma`` that is fitted to the same data.
 
         Examples
         --------
@@ -182,10 +182,10 @@ class Kernel(BaseEstimator):
         copied._rescale()
         return copied
 
-    # ------------------------------------------------------------------ inner face
+    # ------------------------------------------------------------------ internal interface
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
-        """Validate X and return it in the form that ``prepare`` takes.
+        """Validate X and return it in the form that ``prepare`` expects.
 
         With an `estimator`, its name appears in error messages, and its ``n_features_in_`` and
         ``feature_names_in_`` are set or compared.
@@ -206,7 +206,7 @@ class Kernel(BaseEstimator):
         return X
 
     def prepare(self, X: Any) -> Prepared:
-        """Compute what depends on single points; the result can be sliced like an array."""
+        """Compute quantities of single points; the result can be sliced like an array."""
         return Prepared(coordinates=_contiguous(X))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
@@ -218,16 +218,16 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return validated data as vectors that can be averaged, and a function back to data."""
+        """Return validated data as vectors that can be averaged, and the inverse map."""
         shape = X.shape[1:]
         return X.reshape(len(X), -1), lambda vectors: vectors.reshape(-1, *shape)
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        """Set the attributes that depend on the data, if there are any."""
+        """Set the attributes that depend on the data, if any."""
 
     def _rescale(self) -> None:
         """Set the attributes that depend on ``sigma``, which is now a number."""
-        self.sigma_ = number_as_scale(self)
+        self.sigma_ = numeric_scale(self)
 
     def _ready(self, X: Any) -> Kernel:
         """Return a fitted kernel: this one, or a fitted copy if no parameter is a rule."""
@@ -236,14 +236,14 @@ class Kernel(BaseEstimator):
         needed = self._unresolved()
         if needed:
             raise NotFittedError(
-                f"{type(self).__name__}({needed}) takes its value from the data: call fit(X) "
-                "first, or give a number."
+                f"{type(self).__name__}({needed}) is computed from the data: call fit(X) "
+                "first, or pass a number."
             )
         kernel = self.__class__(**self.get_params(deep=False))
         return kernel.fit(X)
 
     def _unresolved(self) -> str:
-        """Return the parameter that is a rule, as text, or ''."""
+        """Return the parameter that ``fit`` computes from data, as text, or ''."""
         sigma = getattr(self, "sigma", None)
         return f"sigma={sigma!r}" if isinstance(sigma, str) else ""
 
@@ -252,9 +252,9 @@ class Kernel(BaseEstimator):
 
 
 class ArrayKernel(Kernel):
-    """A kernel of arrays, such as landmarks or matrices.
+    """Base class of kernels on arrays, such as landmarks or matrices.
 
-    A subclass supplies ``_as_arrays(X)``, which validates them, samples first.
+    A subclass implements ``_as_arrays(X)``, which validates X and returns an array, samples first.
     """
 
     accepts_sparse = False
@@ -272,8 +272,8 @@ class ArrayKernel(Kernel):
                 f"X has samples of shape {arrays.shape[1:]}, {size} numbers, but "
                 f"{type(owner).__name__} was fitted to samples of {known} numbers."
             )
-        named = hasattr(X, "columns") and len(X.columns) == size
-        validate_data(owner, X if named else arrays.reshape(len(arrays), -1), reset=reset)
+        has_names = hasattr(X, "columns") and len(X.columns) == size
+        validate_data(owner, X if has_names else arrays.reshape(len(arrays), -1), reset=reset)
         return arrays
 
     def _as_arrays(self, X: Any) -> Array:
@@ -345,9 +345,9 @@ def _visit_tiles(
     """Evaluate the tiles with these corners, in threads, and pass each to `write`."""
     dtype = block_dtype(a, b)
 
-    def visit(share: int, n_shares: int) -> None:
+    def visit(worker: int, n_workers: int) -> None:
         buffer = np.empty(TILE * TILE, dtype=dtype)
-        for i, j in corners[share::n_shares]:
+        for i, j in corners[worker::n_workers]:
             rows, columns = a[i : i + TILE], b[j : j + TILE]
             out = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
             write(i, j, kernel.evaluate(rows, columns, out))

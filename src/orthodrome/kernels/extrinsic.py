@@ -1,4 +1,4 @@
-r"""Gaussian kernels of distances between points of a manifold, :math:`\exp(-\rho^2 / \sigma^2)`."""
+r"""Gaussian kernels of distances ρ on manifolds, :math:`\exp(-\rho^2 / \sigma^2)`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.types import Array, Floats
 from ._prepared import Prepared
-from .bandwidth import scale_by_rule
+from .bandwidth import scale_from_rule
 from .base import Kernel
 from .radial import Gaussian, resolve_sigma
 
@@ -17,7 +17,7 @@ from .radial import Gaussian, resolve_sigma
 class DistanceGaussian(Kernel):
     r"""A kernel :math:`\exp(-\rho(x, y)^2 / \sigma^2)` with a scale sigma, a number or a rule.
 
-    There is no 2 before σ², as in the literature of these kernels.
+    σ² has no factor 2, as in the literature on these kernels.
     """
 
     unit_norm = True
@@ -27,7 +27,7 @@ class DistanceGaussian(Kernel):
         self.sigma = sigma
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        self.sigma_ = scale_by_rule(
+        self.sigma_ = scale_from_rule(
             self,
             X.dtype,
             mean_square=lambda: self._mean_square(X, sample_weight),
@@ -48,9 +48,9 @@ class DistanceGaussian(Kernel):
 
 
 class ExtrinsicGaussian(DistanceGaussian):
-    """The kernel of Euclidean distances between embedded points.
+    """A Gaussian kernel of Euclidean distances between embedded points.
 
-    A subclass supplies ``_embed(X)``, shape (n, n_coordinates).
+    A subclass implements ``_embed(X)``, which returns shape (n, n_coordinates).
     """
 
     @abstractmethod
@@ -69,11 +69,11 @@ class ExtrinsicGaussian(DistanceGaussian):
         self.kernel_ = self.kernel_.rescaled(self.sigma_ / np.sqrt(2.0))
 
     def _resolution(self, vectors: Array) -> float:
-        """Return the distance up to which embedded points are equal."""
+        """Return the distance up to which embedded points are considered equal."""
         return 0.0
 
     def prepare(self, X: Any) -> Prepared:
-        """Embed, then prepare for the kernel of vectors."""
+        """Embed, then prepare for the kernel on vectors."""
         return self.kernel_.prepare(self._embed(X))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:

@@ -1,4 +1,4 @@
-"""The kernel of Log maps at a reference point of another kernel's sphere."""
+"""Kernel of inner products of Log maps at a reference point."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .._core.types import Array, Floats
 from .._core.unit import angles_from_complements, check_no_antipodes
 from .._core.warn import warn_user
 from ._prepared import Prepared
-from ._profiles import has_profile, profile_of, squares_of
+from ._profiles import has_profile, profile_of, squared_distances_of
 from ._unit import squared_radius
 from .base import Kernel, rectangular_block
 from .wrappers import Wrapper, fresh_inner
 
 
 class Geodesic(Wrapper):
-    r"""The kernel of Log maps at a reference on the sphere of another kernel.
+    r"""Kernel of inner products of Log maps on the sphere of another kernel.
 
-    Feature vectors of unit length lie on a sphere. The inner products of their Log maps at a point
-    :math:`\tilde y` of the sphere are a kernel,
+    Feature vectors of unit length lie on a sphere. The inner products of their Log maps at a
+    reference point :math:`\tilde y` on the sphere are a kernel,
 
     .. math:: k^{\tilde y}(x, y) = g(x)\, \bigl(k(x, y) - c(x)\, c(y)\bigr)\, g(y), \qquad
         c(x) = \langle \Phi(x), \tilde y \rangle = \cos\theta(x), \quad
@@ -40,7 +40,7 @@ class Geodesic(Wrapper):
     Parameters
     ----------
     kernel : Kernel, str or callable
-        A kernel with the same k(x, x) for all x, which is divided out; its parameters are
+        A kernel with the same k(x, x) for all x, by which it is divided. Its parameters are set as
         ``kernel__sigma`` and so on.
     reference : array-like of shape (n_features,) or (m, n_features)
         A point x̃, so that ỹ = Φ(x̃). With `coefficients`: m points.
@@ -54,7 +54,7 @@ class Geodesic(Wrapper):
 
     See Also
     --------
-    orthodrome.gram.Tangent : The same for a Gram matrix and coefficients over its own points.
+    orthodrome.gram.Tangent : The same for a Gram matrix, with a reference given by coefficients.
 
     References
     ----------
@@ -90,18 +90,18 @@ class Geodesic(Wrapper):
         ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. Rules
         in the parameter ``kernel`` are replaced by numbers, which ``clone`` keeps.
         """
-        made = cls(kernel.resolved(), reference, coefficients)
-        made.n_features_in_ = kernel.n_features_in_
-        made._set_inner(kernel)
-        made.fitted_ = True
-        return made
+        geodesic = cls(kernel.resolved(), reference, coefficients)
+        geodesic.n_features_in_ = kernel.n_features_in_
+        geodesic._set_inner(kernel)
+        geodesic.fitted_ = True
+        return geodesic
 
     def _set_inner(self, kernel: Kernel) -> None:
         """Set the fitted inner kernel, and prepare the reference for it."""
         if kernel.hermitian:
             raise ValueError(
-                f"Geodesic measures angles, and {type(kernel).__name__} has complex values; take a "
-                "kernel with real ones, of shapes VeroneseWhitney."
+                f"Geodesic needs a kernel with real values, and {type(kernel).__name__} has "
+                "complex values; for shapes use VeroneseWhitney."
             )
         self.kernel_ = kernel
         self.positive_definite = kernel.positive_definite
@@ -129,8 +129,8 @@ class Geodesic(Wrapper):
         square = float(xi @ block.astype(np.float64) @ xi) / self._radius_
         if not square > 64 * np.finfo(block.dtype).eps * float(np.abs(xi).sum()) ** 2 / m:
             raise ValueError(
-                "The reference of Geodesic has no length: the points cancel under these "
-                "coefficients."
+                "The reference of Geodesic has no length: with these coefficients the points "
+                "cancel. Change the coefficients."
             )
         return xi / np.sqrt(square)
 
@@ -145,18 +145,18 @@ class Geodesic(Wrapper):
         if n_far:
             warn_user(
                 f"{n_far} of {len(points)} points lie more than a quarter of a great circle from "
-                "the reference of Geodesic, where Log maps stretch the sphere most; take a "
+                "the reference of Geodesic, where Log maps distort distances most; use a "
                 "reference nearer to them, or a kernel without negative values."
             )
-        angles, stretches = angles_from_complements(complements)
-        stretches[angles == 0] = 0.0  # the reference itself is mapped to exactly 0
-        return Prepared(points, np.column_stack([complements, stretches, angles]))
+        angles, ratios = angles_from_complements(complements)
+        ratios[angles == 0] = 0.0  # the reference itself is mapped to exactly 0
+        return Prepared(points, np.column_stack([complements, ratios, angles]))
 
     def _complements(self, points: Prepared) -> Array:
         """Return 1 - c, without cancellation where the kernel allows it."""
         if has_profile(self.kernel_) and self.coefficients is None:
-            squares = squares_of(self.kernel_, points, self._reference_)[:, 0]
-            return profile_of(self.kernel_).one_minus(squares).astype(points.dtype, copy=False)
+            d2 = squared_distances_of(self.kernel_, points, self._reference_)[:, 0]
+            return profile_of(self.kernel_).one_minus(d2).astype(points.dtype, copy=False)
         block = rectangular_block(self.kernel_, points, self._reference_)
         cosines = block @ self._coefficients_.astype(block.dtype) / self._radius_
         return np.clip(1 - cosines, 0.0, 2.0).astype(points.dtype)
@@ -166,8 +166,10 @@ class Geodesic(Wrapper):
         u, v = a.per_point[:, 0], b.per_point[:, 0]
         if has_profile(self.kernel_):
             # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
-            block = squares_of(self.kernel_, a.coordinates, b.coordinates, out)
-            block = np.subtract(_sums(u, v), profile_of(self.kernel_).one_minus(block), out=block)
+            block = squared_distances_of(self.kernel_, a.coordinates, b.coordinates, out)
+            block = np.subtract(
+                _symmetric_sums(u, v), profile_of(self.kernel_).one_minus(block), out=block
+            )
         else:
             block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
             block /= block.dtype.type(self._radius_)
@@ -180,6 +182,6 @@ class Geodesic(Wrapper):
         return points.per_point[:, 2] ** 2
 
 
-def _sums(u: Array, v: Array) -> Array:
+def _symmetric_sums(u: Array, v: Array) -> Array:
     """Return u_i + v_j - u_i v_j, exactly symmetric in u and v."""
     return np.add.outer(u, v) - np.multiply.outer(u, v)

@@ -44,7 +44,7 @@ KERNELS: dict[str, type[Kernel]] = {
 def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
     """Return a kernel object for a Kernel, a name, ``"precomputed"`` or a callable.
 
-    An error names the `owner` of the parameter, if there is one.
+    Error messages name `owner`, the estimator with this parameter, if it is given.
 
     Examples
     --------
@@ -54,19 +54,19 @@ def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
     """
     if isinstance(kernel, Kernel):
         return kernel
-    whose = "" if owner is None else f" of {owner}"
+    suffix = "" if owner is None else f" of {owner}"
     if isinstance(kernel, str):
         if kernel not in KERNELS:
             raise ValueError(
-                f"Unknown kernel {kernel!r}{whose}. Known names: {', '.join(sorted(KERNELS))}."
+                f"Unknown kernel {kernel!r}{suffix}. Known names: {', '.join(sorted(KERNELS))}."
             )
         return KERNELS[kernel]()
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise ValueError(f"kernel={kernel.__name__}{whose} is a class; write {kernel.__name__}().")
+        raise ValueError(f"kernel={kernel.__name__}{suffix} is a class; write {kernel.__name__}().")
     if callable(kernel):
         return FromCallable(kernel)
     raise ValueError(
-        f"kernel{whose} must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
+        f"kernel{suffix} must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
         f"got {kernel!r}."
     )
 

@@ -1,4 +1,4 @@
-"""The kernels that scikit-learn's ``pairwise_kernels`` names, with its meanings and defaults."""
+"""The kernels of scikit-learn's ``pairwise_kernels``, with the same definitions and defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._prepared import (
     Prepared,
     finite_squared_norms,
     largest_entry,
-    least_accurate,
+    smallest_accurate,
     squared_norms,
     unit_rows,
 )
@@ -23,7 +23,7 @@ from .base import Kernel, _contiguous, block_dtype, resolve_gamma
 
 
 def _products(a: Prepared, b: Prepared, out: Array | None) -> Array:
-    """Inner products of the rows of two prepared sets."""
+    """Return inner products of the rows of two prepared sets."""
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         products = a.coordinates @ b.coordinates.T
         return products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
@@ -35,8 +35,8 @@ class _DotProduct(Kernel):
 
     def prepare(self, X: Any) -> Prepared:
         """Check that no kernel value overflows."""
-        bound = finite_squared_norms(X).max(keepdims=True)  # no |<x, y>| is larger
-        if not all(np.all(np.isfinite(self._values(end))) for end in (bound, -bound)):
+        bound = finite_squared_norms(X).max(keepdims=True)  # a bound on |<x, y>|
+        if not all(np.all(np.isfinite(self._values(extreme))) for extreme in (bound, -bound)):
             raise ValueError(
                 f"The values of X are so large that {type(self).__name__} overflows in {X.dtype}; "
                 "rescale the data."
@@ -56,10 +56,10 @@ class _DotProduct(Kernel):
         return values
 
     def _apply(self, block: Array) -> None:
-        """Replace inner products by f of them, in place."""
+        """Apply f to inner products, in place."""
 
     def _values(self, products: Array) -> Array:
-        """Return f of possible inner products, for the check of overflow."""
+        """Return f of extreme inner products, to check for overflow."""
         values = products.copy()
         self._apply(values)
         return values
@@ -70,7 +70,7 @@ class Linear(_DotProduct):
 
     .. math:: k(x, y) = \langle x, y \rangle
 
-    On unit vectors its feature space is their own sphere.
+    For unit vectors, feature vectors lie on the unit sphere of the input space.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Linear(_DotProduct):
     has_coordinates = True
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        if 0 < largest_entry(X) < math.sqrt(least_accurate(X.dtype)):
+        if 0 < largest_entry(X) < math.sqrt(smallest_accurate(X.dtype)):
             raise ValueError(
                 f"The values of X are so small, {largest_entry(X):g} at most, that their "
                 f"squares underflow in {X.dtype}; rescale the data."
@@ -105,7 +105,7 @@ class Polynomial(_WithGamma):
     Parameters
     ----------
     degree : float, default=3
-        The degree; positive definite for whole numbers.
+        The degree. The kernel is positive definite if it is an integer and ``coef0`` >= 0.
     gamma : float, optional
         The factor; None means 1 / n_features.
     coef0 : float, default=1.0
@@ -135,8 +135,8 @@ class Polynomial(_WithGamma):
         block += self.coef0
         if self.degree != round(self.degree) and np.any(block < 0):
             raise ValueError(
-                f"degree of Polynomial must be a whole number where gamma <x, y> + coef0 is "
-                f"negative, as it is for these data; got {self.degree!r}."
+                f"degree of Polynomial must be a whole number if gamma <x, y> + coef0 is negative, "
+                f"as for these data; got {self.degree!r}."
             )
         with np.errstate(over="ignore"):
             block **= self.degree
@@ -189,7 +189,7 @@ class Cosine(_DotProduct):
 
     .. math:: k(x, y) = \frac{\langle x, y \rangle}{\|x\| \, \|y\|}
 
-    A zero row has similarity 0 with everything, itself included, as in scikit-learn.
+    A zero row has similarity 0 with every row, including itself, as in scikit-learn.
 
     Examples
     --------
@@ -255,7 +255,7 @@ class Laplacian(_Elementwise):
         if scipy.sparse.issparse(X):
             if X.nnz > np.iinfo(np.int32).max:
                 raise ValueError(
-                    f"Laplacian takes at most 2³¹ - 1 stored entries of sparse data; got {X.nnz}."
+                    f"Laplacian supports at most 2³¹ - 1 stored sparse entries; got {X.nnz}."
                 )
             X = scipy.sparse.csr_array(
                 (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
@@ -300,7 +300,7 @@ class AdditiveChi2(_Elementwise):
     def prepare(self, X: Any) -> Prepared:
         """Check that no square overflows."""
         finite_squared_norms(X)
-        # scikit-learn's compiled loop does not take read-only arrays
+        # scikit-learn's compiled loop does not accept read-only arrays
         return super().prepare(np.require(X, requirements=["C", "W"]))
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:

@@ -1,4 +1,4 @@
-r"""Kernels of planar shapes: functions of :math:`|u^* v|`, invariant to rotation.
+r"""Kernels for planar shapes: functions of :math:`|u^* v|`, invariant to rotation.
 
 Landmarks are complex (n, k), real (n, k, 2) or flat (n, 2k); see :mod:`orthodrome.spaces`.
 """
@@ -26,36 +26,36 @@ from .bandwidth import median_distance
 from .base import ArrayKernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 
-# Rows of a block when all pairs are summed: 4 million entries at 2,000 points.
+# Rows per block in sums over all pairs: 4 million entries for 2,000 points.
 _ROWS = 2048
 
-# 1 - |u*v|² up to these is computed from the vectors: cancellation would leave a relative error of
-# 2e-12 in float64 and 1e-5 in float32.
+# If 1 - |u*v|² is at most this, it is computed from the vectors: cancellation would cause relative
+# errors of 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.01}
 
-# √(1 - |u*v|²) up to this many epsilons is rounding of the pre-shapes.
-_ROUNDING = 8
+# √(1 - |u*v|²) up to this multiple of eps is rounding error of the pre-shapes.
+_ROUNDING_FACTOR = 8
 
 
 class ShapeKernel(ArrayKernel):
-    """A kernel of landmarks, in any of their forms."""
+    """Base class of kernels on landmarks of any form."""
 
     def _as_arrays(self, X: Any) -> Array:
         """Return landmarks of shape (n, k, 2)."""
         return as_points(X)
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return pre-shapes rotated to a mean, as vectors, and a function back to landmarks."""
+        """Return pre-shapes, rotated to their mean, as vectors, and the map back to landmarks."""
         u = complex_preshapes(X)
         u = rotated_to(u, self._center_of(u))
         return np.concatenate([u.real, u.imag], axis=1), _landmarks
 
     def _center_of(self, u: Array) -> Array:
-        """Return the pre-shape that others are rotated to."""
+        """Return the pre-shape to which others are rotated."""
         return mean_preshape(u)
 
     def prepare(self, X: Any) -> Prepared:
-        """Return pre-shapes as vectors, and rotated by a right angle."""
+        """Return pre-shapes as real vectors, and the same rotated by 90 degrees."""
         return prepared_preshapes(complex_preshapes(X))
 
 
@@ -69,18 +69,18 @@ def prepared_preshapes(u: Array) -> Prepared:
 def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[Array, Array]:
     """Return 1 - |u*v|² and |u*v|² for all pairs, accurate also for near shapes.
 
-    They are computed by two real matrix products; where digits cancel, from the vectors.
+    They are computed from two real matrix products or, if digits cancel, from the vectors.
     """
     dtype = block_dtype(a, b)
-    left, right, turned = (
-        part.astype(dtype, copy=False) for part in (a.coordinates, b.coordinates, b.per_point)
+    left, right, rotated = (
+        array.astype(dtype, copy=False) for array in (a.coordinates, b.coordinates, b.per_point)
     )
     columns = np.ascontiguousarray(right.T)
     block = np.matmul(left, columns, out=out)
-    other = left @ turned.T
+    other = left @ rotated.T
     coarse = min(a.dtype, b.dtype, key=lambda precision: precision.itemsize)
-    rounding = (_ROUNDING * float(np.finfo(coarse).eps)) ** 2
-    limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding)
+    rounding_error = (_ROUNDING_FACTOR * float(np.finfo(coarse).eps)) ** 2
+    limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding_error)
     _loops.complements_from_products(block, other, left, columns, *limits)
     return block, other
 
@@ -91,8 +91,8 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\rho^2}{\sigma^2}\Bigr), \qquad
         \rho^2 = \|uu^* - vv^*\|_F^2 = 2 (1 - |u^* v|^2),
 
-    with the pre-shapes u and v. It is positive definite, and unchanged by location, size and
-    rotation of each specimen.
+    with the pre-shapes u and v. It is positive definite, and does not depend on the location,
+    size and rotation of a specimen.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
 
     See Also
     --------
-    FullProcrustes : The same with another scale.
+    FullProcrustes : The same kernel with another scale.
 
     References
     ----------
@@ -123,7 +123,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
            [0.2335, 1.    ]])
     """
 
-    # ρ² over 1 - |u*v|²
+    # the ratio of ρ² to 1 - |u*v|²
     _factor = 2.0
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
@@ -144,12 +144,12 @@ class FullProcrustes(VeroneseWhitney):
 
     .. math:: k([z], [w]) = \exp(-d_F^2 / \sigma^2)
 
-    It is :class:`VeroneseWhitney` with σ² doubled: the same kernel by another name.
+    It equals :class:`VeroneseWhitney` with σ² doubled.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale, of d_F.
+        The scale of d_F.
 
     Attributes
     ----------
@@ -173,13 +173,13 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\arccos^2 |u^* v|}{\sigma^2}\Bigr)
 
-    For comparison. Gram matrices may have negative eigenvalues; methods use the positive
-    part or raise an error. ``fit`` warns.
+    It is meant for comparisons. Gram matrices may have negative eigenvalues; methods use the
+    positive part or raise an error. ``fit`` issues a warning.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale, of arccos|u*v|.
+        The scale of arccos|u*v|.
 
     Attributes
     ----------
@@ -223,12 +223,12 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
 
     with the extrinsic mean μ of the data that the kernel is fitted to. This embeds the shapes that
     are not orthogonal to μ in :math:`\mathbb{C}^k`. The paper names a complex Gaussian kernel
-    without a definition; this one is ours.
+    without a definition; this definition is ours.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale, of ‖û - v̂‖.
+        The scale of ‖û - v̂‖.
 
     Attributes
     ----------
@@ -255,22 +255,22 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
         return as_complex(self.mean_[None])[0]
 
     def _resolution(self, vectors: Array) -> float:
-        # rounding of the distance between two specimens of one shape
+        # rounding error of the distance between two specimens of the same shape
         return 64 * float(np.finfo(vectors.dtype).eps)
 
     def _embed(self, X: Any) -> Array:
         return self.as_vectors(X)[0]
 
     def prepare(self, X: Any) -> Prepared:
-        """Rotate pre-shapes to the mean, then prepare for the kernel of vectors."""
+        """Rotate pre-shapes to the mean, then prepare for the kernel on vectors."""
         return ExtrinsicGaussian.prepare(self, X)
 
 
 class HermitianLinear(ShapeKernel):
     r"""The complex inner product of pre-shapes, :math:`k(z, w) = u^* v`.
 
-    Only classifiers by the distance from the span of a class accept it: spans of complex vectors do
-    not change when a specimen is rotated. Kernel ridge regression with it is the naive ridge
+    Only classifiers that use distances to the span of a class accept it: rotating a specimen does
+    not change the span of complex vectors. Kernel ridge regression with it is the naive ridge
     regression classifier of pre-shapes.
 
     Examples
@@ -308,14 +308,14 @@ def _mean_complement(X: Any, sample_weight: Floats | None) -> float:
     """Return the mean of 1 - |u*v|² over all pairs, from the spectrum of the mean embedding."""
     u = complex_preshapes(X).astype(np.complex128)
     p = np.ones(len(u)) if sample_weight is None else sample_weight
-    shares = np.linalg.svd(np.sqrt(p / p.sum())[:, None] * u, compute_uv=False) ** 2
-    # 1 - Σ λ² = Σ_{i>1} λ_i (1 + λ_1 - λ_i), since Σ λ = 1: no difference of near numbers
-    found = float(shares[1:] @ (1 + shares[0] - shares[1:]))
+    eigenvalues = np.linalg.svd(np.sqrt(p / p.sum())[:, None] * u, compute_uv=False) ** 2
+    # 1 - Σ λ² = Σ_{i>1} λ_i (1 + λ_1 - λ_i), since Σ λ = 1: no cancellation
+    found = float(eigenvalues[1:] @ (1 + eigenvalues[0] - eigenvalues[1:]))
     return found if found > (64 * np.finfo(X.dtype).eps) ** 2 else 0.0
 
 
 def _mean_squared_angle(points: Prepared, sample_weight: Floats | None) -> float:
-    """Return the mean of arccos²|u*v| over all pairs, by blocks of rows."""
+    """Return the mean of arccos²|u*v| over all pairs, in blocks of rows."""
     p = np.ones(len(points)) if sample_weight is None else sample_weight
     p = p / p.sum()
     total = 0.0
@@ -338,14 +338,14 @@ def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> fl
     u = complex_preshapes(X)
 
     def pairwise(i: Indices, j: Indices) -> Array:
-        parts = [slice(start, start + 65_536) for start in range(0, len(i) or 1, 65_536)]
-        return np.concatenate([distance(paired_sines(u[i[rows]], u[j[rows]])) for rows in parts])
+        blocks = [slice(start, start + 65_536) for start in range(0, len(i) or 1, 65_536)]
+        return np.concatenate([distance(paired_sines(u[i[rows]], u[j[rows]])) for rows in blocks])
 
     found = median_distance(pairwise, len(u), sample_weight)
     return found if found > 64 * np.finfo(u.dtype).eps else 0.0
 
 
 def paired_sines(u: Array, v: Array) -> Array:
-    """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate also for near ones."""
+    """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate also for near pairs."""
     products = np.einsum("ij,ij->i", u.conj(), v)
     return np.minimum(np.linalg.norm(v - u * products[:, None], axis=1), 1.0)

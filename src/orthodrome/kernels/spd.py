@@ -1,4 +1,4 @@
-"""Kernels of symmetric positive definite matrices."""
+"""Kernels for symmetric positive definite matrices."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .extrinsic import ExtrinsicGaussian
 
 
 class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
-    r"""The Gaussian kernel of matrices in the log-Euclidean metric.
+    r"""Gaussian kernel for matrices in the log-Euclidean metric.
 
     .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{\sigma^2}\Bigr)
 
-    It is positive definite, and invariant to a rotation of all matrices, to a common factor and to
-    inverting all.
+    It is positive definite, and invariant if all matrices are rotated, multiplied by a common
+    factor, or inverted.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
         return check_spd(_unflattened(X))
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return logarithms as vectors, and a function back to matrices."""
+        """Return logarithms as vectors, and the map back to matrices."""
         return self._embed(X), lambda vectors: spd_exp(symmetric_matrices(vectors))
 
     def _embed(self, X: Any) -> Array:
@@ -68,7 +68,7 @@ def _unflattened(X: Any) -> Any:
     """Return rows of d² entries as matrices, other data unchanged."""
     try:
         shape = np.shape(X)
-    except ValueError:  # ragged: check_spd raises
+    except ValueError:  # ragged: check_spd raises the error
         return X
     d = math.isqrt(shape[1]) if len(shape) == 2 and not scipy.sparse.issparse(X) else 0
     return np.asarray(X).reshape(-1, d, d) if d and d * d == shape[1] else X

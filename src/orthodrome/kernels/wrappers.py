@@ -12,12 +12,12 @@ from sklearn.base import clone
 
 from .._core.checks import RowError, check_not_masked, check_symmetric
 from .._core.types import Array, Data, Floats
-from ._prepared import Prepared, largest_entry, least_accurate
+from ._prepared import Prepared, largest_entry, smallest_accurate
 from .base import Kernel, block_dtype
 
 
 def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
-    """Raise if ``kernel__name`` is to be set while the kernel is not an object."""
+    """Raise if ``kernel__name`` is set but the kernel is not a kernel object."""
     nested = [name for name in params if name.startswith("kernel__")]
     kernel = params.get("kernel", holder.kernel)
     if nested and not isinstance(kernel, Kernel):
@@ -30,17 +30,17 @@ def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
 
 
 class KernelHolder:
-    """Mixin of kernels with an inner kernel as a parameter."""
+    """Mixin for kernels with an inner kernel as a parameter."""
 
     kernel: Any
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of a kernel object as ``kernel__name``."""
+        """Set parameters; ``kernel__name`` sets a parameter of the inner kernel."""
         check_kernel_parameters(self, params)
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
 
 
-def _of_inner(name: str) -> Any:
+def _inner_attribute(name: str) -> Any:
     """Return a property that reads this attribute of the inner kernel."""
     return property(lambda self: getattr(inner_kernel(self), name))
 
@@ -48,21 +48,21 @@ def _of_inner(name: str) -> Any:
 class Wrapper(KernelHolder, Kernel):
     """A kernel on the same data as its inner kernel.
 
-    A subclass sets ``kernel_``, the fitted inner kernel.
+    A subclass must set ``kernel_``, the fitted inner kernel.
     """
 
     kernel_: Kernel
 
-    accepts_sparse = _of_inner("accepts_sparse")
-    threadsafe = _of_inner("threadsafe")
-    takes_vectors = _of_inner("takes_vectors")
-    hermitian = _of_inner("hermitian")
+    accepts_sparse = _inner_attribute("accepts_sparse")
+    threadsafe = _inner_attribute("threadsafe")
+    takes_vectors = _inner_attribute("takes_vectors")
+    hermitian = _inner_attribute("hermitian")
 
     def _count_features(self, X: Any) -> int:
         return int(self.kernel_.n_features_in_)
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return the vectors of the inner kernel, and its function back to data."""
+        """Return the vectors of the inner kernel, and its inverse map."""
         return inner_kernel(self).as_vectors(X)
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
@@ -83,7 +83,7 @@ class Normalized(Wrapper):
     Parameters
     ----------
     kernel : Kernel, str or callable
-        The kernel to normalise; its parameters are reached as ``kernel__degree`` and so on.
+        The kernel to normalise; its parameters are set as ``kernel__degree`` and so on.
 
     Attributes
     ----------
@@ -108,14 +108,14 @@ class Normalized(Wrapper):
         self.positive_definite = self.kernel_.positive_definite
 
     def prepare(self, X: Any) -> Prepared:
-        """Prepare for the inner kernel and compute inverse lengths; zero lengths raise."""
+        """Prepare for the inner kernel and compute inverse lengths; raise if a length is 0."""
         points = self.kernel_.prepare(X)
         diagonal = self.kernel_.diagonal(points)
-        if not np.all(diagonal >= least_accurate(diagonal.dtype)):
+        if not np.all(diagonal >= smallest_accurate(diagonal.dtype)):
             row = int(np.argmin(diagonal))
             advice = "rescale the data" if diagonal[row] > 0 else "remove the row"
             raise RowError(
-                f"Normalized cannot normalise row {{0}}: k(x, x) = {diagonal[row]:g} there. Take a "
+                f"Normalized cannot normalise row {{0}}: k(x, x) = {diagonal[row]:g} there. Use a "
                 f"kernel with a positive diagonal, or {advice}.",
                 row,
             )
@@ -160,8 +160,8 @@ class Embedded(KernelHolder, Kernel):
 
     accepts_sparse = False
     takes_vectors = False
-    threadsafe = _of_inner("threadsafe")
-    hermitian = _of_inner("hermitian")
+    threadsafe = _inner_attribute("threadsafe")
+    hermitian = _inner_attribute("hermitian")
     _any_dimension = True
 
     def __init__(self, function: Callable[[Any], ArrayLike], kernel: Any = "gaussian") -> None:
@@ -206,12 +206,12 @@ class FromCallable(Kernel):
     """A kernel given as a function of two arrays, ``function(X, Y) -> block``.
 
     The function must be symmetric, k(x, y) = k(y, x), and is called from one thread at a time.
-    ``positive_definite`` is False, since nothing is known about it.
+    ``positive_definite`` is False, since it is not known.
 
     Parameters
     ----------
     function : callable
-        Takes arrays of shapes (n, d) and (m, d), returns one of shape (n, m).
+        A function of arrays of shapes (n, d) and (m, d) that returns an array of shape (n, m).
 
     Examples
     --------
@@ -229,7 +229,7 @@ class FromCallable(Kernel):
         self.function = function
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-        """Compute the block by one call of the function."""
+        """Compute the block with one call of the function."""
         if not callable(self.function):
             raise ValueError(
                 f"function of FromCallable must be callable(X, Y); got {self.function!r}."
@@ -252,8 +252,8 @@ class FromCallable(Kernel):
     def diagonal(self, points: Prepared) -> Array:
         """Evaluate the diagonal from small diagonal blocks."""
         step = 16
-        parts = [points[start : start + step] for start in range(0, len(points), step)]
-        blocks = [self.evaluate(part, part) for part in parts]
+        groups = [points[start : start + step] for start in range(0, len(points), step)]
+        blocks = [self.evaluate(group, group) for group in groups]
         for block in blocks:
             check_symmetric(block, "A block of a callable kernel on the same points")
         return np.concatenate([np.diagonal(block) for block in blocks])
@@ -262,8 +262,8 @@ class FromCallable(Kernel):
 class Precomputed(Kernel):
     """The kernel of a precomputed Gram matrix, ``kernel="precomputed"``.
 
-    ``fit`` takes the (n, n) matrix of the training set, later calls take the (m, n) matrix of new
-    points against it.
+    ``fit`` expects the (n, n) matrix of the training set, later calls the (m, n) matrix between new
+    points and the training set.
     """
 
     accepts_sparse = False
@@ -274,7 +274,7 @@ class Precomputed(Kernel):
         X = super().validate(X, estimator=estimator, reset=reset)
         if reset:
             check_symmetric(X, "A precomputed Gram matrix")
-            if 0 < largest_entry(X) < least_accurate(X.dtype):
+            if 0 < largest_entry(X) < smallest_accurate(X.dtype):
                 raise ValueError(
                     f"The values of a precomputed Gram matrix are so small, {largest_entry(X):g} "
                     f"at most, that they underflow in {X.dtype}; rescale it."
@@ -282,10 +282,10 @@ class Precomputed(Kernel):
         return X
 
     def __call__(self, X: Data, Y: Data | None = None) -> Array:
-        """Return X, which holds the kernel values already."""
+        """Return X, which already contains the kernel values."""
         if Y is not None:
             raise ValueError(
-                "A precomputed kernel takes one matrix of kernel values, not two sets."
+                "A precomputed kernel takes one matrix of kernel values, not two sets; pass only X."
             )
         return self.validate(X, reset=False) if hasattr(self, "fitted_") else self.validate(X)
 
@@ -297,7 +297,7 @@ class Precomputed(Kernel):
 
 
 def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
-    """Return the inner kernel as an object, the fitted one if there is one and `fitted`."""
+    """Return the inner kernel as an object; with `fitted`, the fitted one if it exists."""
     from .names import as_kernel  # names imports this module
 
     inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(
@@ -306,7 +306,7 @@ def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
     if isinstance(inner, Precomputed):
         raise ValueError(
             f"{type(wrapper).__name__} cannot wrap 'precomputed', which has no points; change the "
-            "matrix, for instance K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))."
+            "matrix instead, for example K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))."
         )
     return inner
 

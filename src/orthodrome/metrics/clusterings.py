@@ -22,9 +22,10 @@ def clustering_error(
     .. math:: e = 1 - \max_{\pi} \sum_i p_{i \pi(i)}
 
     with p_ij the fraction of points in class i and cluster j, and π over all one-to-one matchings
-    of clusters with classes. If their numbers differ, points of unmatched ones count as errors. The
-    error is a metric on clusterings. kPGA §6.2 reports e, RKHS-GEO §5.1 (Table 1) the accuracy
-    1 - e; neither says how clusters are matched with classes, and this is the usual way.
+    of clusters with classes. If their numbers differ, points in unmatched clusters or classes count
+    as errors. The error is a metric on clusterings. Awate et al. (§6.2) report e, Courty et al.
+    (§5.1, Table 1) the accuracy 1 - e; neither paper says how clusters are matched with classes.
+    This is the usual way.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ def clustering_error(
     -----
     The matching uses a dense matrix of classes by clusters. A trivial clustering does not have an
     error near 1: a single cluster has 1 minus the fraction of the largest class. Report that
-    fraction along with the error.
+    fraction together with the error.
 
     References
     ----------
-    Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §6.2. Meilă,
-    "Comparing clusterings: an axiomatic view", ICML 2005, on this and other distances.
+    Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §6.2; Courty,
+    Burger and Marteau, "Geodesic Analysis on the Gaussian RKHS Hypersphere", ECML PKDD 2012, §5.1;
+    Meilă, "Comparing clusterings: an axiomatic view", ICML 2005, on this and other distances.
 
     Examples
     --------
@@ -64,7 +66,7 @@ def clustering_error(
     table: Floats = counts.toarray()
     total = table.sum()
     table[linear_sum_assignment(table, maximize=True)] = 0.0
-    # sum what is unmatched: exactly 0 if everything is matched
+    # the sum of unmatched weights is exactly 0 if all points are matched
     return float(table.sum() / total)
 
 
@@ -79,7 +81,7 @@ def variation_of_information(
 
     with p_ij the fraction of points in cluster i of one and cluster j of the other. It is a metric
     on clusterings: 0 if they are the same up to the names of the clusters, at most log n for n
-    points. KHA §5.3 evaluates spectral clustering with it.
+    points. Schraudolph et al. (§5.3) use it to evaluate spectral clustering.
 
     Parameters
     ----------
@@ -95,7 +97,8 @@ def variation_of_information(
 
     References
     ----------
-    Meilă, "Comparing clusterings: an axiomatic view", ICML 2005.
+    Meilă, "Comparing clusterings: an axiomatic view", ICML 2005; Schraudolph, Günter and
+    Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006, §5.3.
 
     Examples
     --------
@@ -108,16 +111,16 @@ def variation_of_information(
     counts.eliminate_zeros()
     cells: Floats = counts.data / counts.data.sum()
     rows, columns = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
-    # conditional entropies, which do not cancel
+    # conditional entropies, to avoid cancellation
     given_row = np.log(np.minimum(counts.data / rows[counts.row], 1.0))
     given_column = np.log(np.minimum(counts.data / columns[counts.col], 1.0))
-    return float(-(cells @ (given_row + given_column))) + 0.0  # not -0
+    return float(-(cells @ (given_row + given_column))) + 0.0  # avoid -0.0
 
 
 def _contingency(
     labels_true: ArrayLike, labels_pred: ArrayLike, sample_weight: ArrayLike | None, owner: str
 ) -> Any:
-    """Return the sparse contingency matrix of the weights, after all input checks."""
+    """Validate the input and return the sparse, weighted contingency matrix."""
     first, second = _labels(labels_true, "labels_true"), _labels(labels_pred, "labels_pred")
     check_consistent_length(first, second)
     if len(first) == 0:
@@ -137,18 +140,18 @@ def _is_missing(label: Any) -> bool:
 
 
 def _labels(labels: ArrayLike, name: str) -> NDArray[Any]:
-    """Return labels as numbers 0, 1, …, or raise if they are missing or cannot be sorted."""
+    """Return labels as integers 0, 1, …; raise if one is missing or they cannot be sorted."""
     check_not_masked(labels, name, "the clusterings")
     try:
         array = column_or_1d(np.asarray(labels))
     except ValueError as error:  # ragged lists, or a wrong shape
-        raise ValueError(f"{name} must be one label for each point: {error}") from None
+        raise ValueError(f"{name} must have one label per point: {error}") from None
     is_object = array.dtype.kind == "O"
     missing = np.array([_is_missing(label) for label in array]) if is_object else array != array
     if np.any(missing):
         raise ValueError(
             f"{name} has {np.count_nonzero(missing)} missing labels, the first at "
-            f"{np.argmax(missing)}. Leave these points out."
+            f"{np.argmax(missing)}. Remove these points."
         )
     try:
         return np.unique(array, return_inverse=True)[1]

@@ -1,6 +1,6 @@
-"""Neighbourhoods before and after an embedding: co-ranking matrix, preservation, area.
+"""Neighbourhood preservation of embeddings: co-ranking matrix, preservation and area.
 
-They are computed from ranks of distances, a block of rows at a time, in O(N² log N). The co-ranking
+All are computed from ranks of distances, a block of rows at a time, in O(N² log N). The co-ranking
 matrix is the only N x N matrix.
 """
 
@@ -25,7 +25,7 @@ from ..kernels._prepared import Prepared, finite_squared_norms
 from ..kernels.radial import squared_distances
 from ..sphere import exp_at_pole
 
-# keys(rows) returns increasing functions of the distances from the rows' points, (len(rows), N)
+# keys(rows) returns an increasing function of the distances from these rows, shape (len(rows), N)
 _Keys = Callable[[slice], Array]
 
 _REAL = [np.float64, np.float32]
@@ -42,21 +42,21 @@ def neighborhood_preservation(
         \left| N_\kappa^{\text{high}}(n) \cap N_\kappa^{\text{low}}(n) \right|,
         \qquad \kappa = 1, \dots, N - 1
 
-    (kPGA, §6.1). It is 1 for every κ if the embedding preserves the order of all distances; a
-    random embedding has κ/(N - 1).
+    (Awate et al., §6.1). It is 1 for every κ if the embedding preserves the order of all distances;
+    a random embedding has κ/(N - 1).
 
     Parameters
     ----------
     X : array-like of shape (n, d), or GramOperator
         The data before the embedding.
     embedding : array-like of shape (n, q)
-        The data after it.
+        The data after the embedding.
     kernel : Kernel, str, callable or None, default=None
-        If given, the distances of X are those of feature space, ‖Φ(x) - Φ(y)‖ (an unfitted kernel
-        is fitted to X; with ``"precomputed"``, X is the Gram matrix). Default: Euclidean distances.
+        If given, distances of X are computed in feature space, ‖Φ(x) - Φ(y)‖. An unfitted kernel
+        is fitted to X; with ``"precomputed"``, X is the Gram matrix. Default: Euclidean distances.
     metric : {"euclidean", "geodesic", "precomputed"}, default="euclidean"
         Distances of the embedding. ``"geodesic"``: the rows are tangent coordinates at the mean, as
-        those of :class:`~orthodrome.KernelPGA`, and distances are those of their images under Exp.
+        in :class:`~orthodrome.KernelPGA`, and distances are between their images under Exp.
         ``"precomputed"``: the embedding is the (n, n) matrix of distances.
 
     Returns
@@ -66,16 +66,17 @@ def neighborhood_preservation(
 
     Notes
     -----
-    Points at equal distances are ranked by row number, in both spaces. Distances of integers tie
-    exactly; others that should tie may differ by rounding.
+    Points at equal distances are ranked by row number, in both spaces. Distances between
+    integer points tie exactly; other equal distances may differ by rounding errors.
 
     For a radial kernel that decreases with the distance, feature-space distances are ranked by
-    those of the inputs. The order is the same, and is defined even if all kernel values are 0.
+    input distances. The order is the same, and is defined even if all kernel values are 0.
 
     References
     ----------
-    Lee and Verleysen, "Quality assessment of dimensionality reduction: Rank-based criteria",
-    Neurocomputing 72, 2009.
+    Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §6.1; Lee and
+    Verleysen, "Quality assessment of dimensionality reduction: Rank-based criteria", Neurocomputing
+    72, 2009.
 
     Examples
     --------
@@ -83,14 +84,14 @@ def neighborhood_preservation(
     >>> neighborhood_preservation(X, X[:, :1])
     array([0.75, 1.  , 1.  ])
     """
-    high, low, n = _both(X, embedding, kernel, metric)
+    high, low, n = _validate(X, embedding, kernel, metric)
 
     def count(rows: slice) -> NDArray[np.int64]:
         larger = np.maximum(_ranks(high(rows), rows), _ranks(low(rows), rows))
         return np.bincount(larger.ravel(), minlength=n)
 
-    kept = np.cumsum(np.sum(_over_blocks(count, n), axis=0)[1:])
-    return kept / (n * np.arange(1.0, n))
+    preserved = np.cumsum(np.sum(_over_blocks(count, n), axis=0)[1:])
+    return preserved / (n * np.arange(1.0, n))
 
 
 def coranking_matrix(
@@ -105,9 +106,9 @@ def coranking_matrix(
 
     .. math:: Q_{kl} = \left| \{(n, m) : \rho_{nm} = k,\ r_{nm} = l\} \right|
 
-    where ρ_nm is the rank of the distance from n to m among those from n in the data, and r_nm that
-    in the embedding. A perfect embedding has N on the diagonal; entries above it are points moved
-    apart, entries below it points moved together.
+    where ρ_nm is the rank of the distance from n to m among all distances from n in the data, and
+    r_nm the rank in the embedding. A perfect embedding has N on the diagonal; entries above it
+    count pairs that were moved apart, entries below it pairs that were moved together.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def coranking_matrix(
            [1, 3, 0],
            [0, 0, 4]])
     """
-    high, low, n = _both(X, embedding, kernel, metric)
+    high, low, n = _validate(X, embedding, kernel, metric)
     needed, budget = 8 * n * n, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
@@ -146,7 +147,7 @@ def coranking_matrix(
 
     def count(rows: slice) -> None:
         before, after = _ranks(high(rows), rows), _ranks(low(rows), rows)
-        with lock:  # the threads share one matrix; ranking takes far longer
+        with lock:  # threads share one matrix; ranking is much slower than counting
             _count_pairs(before, after, counts)
 
     _over_blocks(count, n)
@@ -154,7 +155,7 @@ def coranking_matrix(
 
 
 def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
-    r"""Return the area under the rescaled curve of preservation.
+    r"""Return the area under the rescaled preservation curve.
 
     .. math:: R(\kappa) = \frac{(N - 1)\, Q(\kappa) - \kappa}{N - 1 - \kappa}, \qquad
         \text{area} = \frac{\sum_{\kappa=1}^{N-2} R(\kappa)/\kappa}{\sum_{\kappa=1}^{N-2} 1/\kappa}
@@ -203,7 +204,7 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
 
 @compiled
 def _count_pairs(before: Any, after: Any, counts: Any) -> None:
-    """Add 1 at (before - 1, after - 1) for all ranks but 0, the rank of the point itself."""
+    """Add 1 at (before - 1, after - 1) for all ranks except 0, the rank of the point itself."""
     for i in range(before.shape[0]):
         for j in range(before.shape[1]):
             if before[i, j] > 0:
@@ -211,9 +212,9 @@ def _count_pairs(before: Any, after: Any, counts: Any) -> None:
 
 
 def _ranks(keys: Array, rows: slice) -> NDArray[np.int64]:
-    """Rank each row of keys; the row's own point has rank 0."""
-    own = np.arange(len(keys))
-    keys[own, own + rows.start] = -np.inf
+    """Rank the keys in each row; the point of the row itself has rank 0."""
+    i = np.arange(len(keys))
+    keys[i, i + rows.start] = -np.inf
     order = np.argsort(keys, axis=1, kind="stable")
     ranks = np.empty(keys.shape, dtype=np.int64)
     np.put_along_axis(ranks, order, np.arange(keys.shape[1])[None], axis=1)
@@ -224,22 +225,23 @@ def _over_blocks(count: Callable[[slice], Any], n: int) -> list[Any]:
     """Call a function for each block of rows, in threads, and return its results."""
     step = max(1, _BLOCK_ELEMENTS // n)
     blocks = [slice(start, min(start + step, n)) for start in range(0, n, step)]
-    shares = run_in_threads(
-        lambda share, n_shares: [count(rows) for rows in blocks[share::n_shares]], len(blocks)
+    results = run_in_threads(
+        lambda worker, n_workers: [count(rows) for rows in blocks[worker::n_workers]], len(blocks)
     )
-    return [result for share in shares for result in share]
+    return [result for of_worker in results for result in of_worker]
 
 
 # ---------------------------------------------------------------------------- distances
 
 
-def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys, _Keys, int]:
+def _validate(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys, _Keys, int]:
+    """Return the sort keys of the data and of the embedding, and the number of points."""
     check_choice(metric, ("euclidean", "geodesic", "precomputed"), "metric", "the embedding")
-    high, n = _high(X, kernel)
+    high, n = _data_keys(X, kernel)
     low = check_numbers(embedding, "embedding", "the neighbourhoods", dtype=_REAL)
     if len(low) != n:
         raise ValueError(
-            f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, give "
+            f"embedding must have one row per row of X, {n}; got {len(low)}. For new points, pass "
             "the new X."
         )
     if n < 2:
@@ -250,7 +252,8 @@ def _both(X: Any, embedding: ArrayLike, kernel: Any, metric: str) -> tuple[_Keys
     return high, _euclidean(exp_at_pole(low) if metric == "geodesic" else low), n
 
 
-def _high(X: Any, kernel: Any) -> tuple[_Keys, int]:
+def _data_keys(X: Any, kernel: Any) -> tuple[_Keys, int]:
+    """Return the sort keys of the data, and the number of points."""
     if isinstance(X, GramOperator):
         if kernel is not None:
             raise ValueError("kernel must be None if X is a Gram operator.")
@@ -270,7 +273,7 @@ def _feature_space(gram: GramOperator) -> _Keys:
     diagonal = gram.diagonal()
 
     def keys(rows: slice) -> Array:
-        # ‖Φ(x) - Φ(y)‖² without k(x, x), which a whole row shares
+        # ‖Φ(x) - Φ(y)‖² without k(x, x), which is constant in each row
         block = gram.rows(np.arange(rows.start, rows.stop))
         block *= -2
         block += diagonal
@@ -280,7 +283,7 @@ def _feature_space(gram: GramOperator) -> _Keys:
 
 
 def _euclidean(points: Any) -> _Keys:
-    # not centred: distances of integers, which often tie, are then exact
+    # not centred, so that distances between integers, which often tie, are exact
     scaled = _without_underflow(points)
     prepared = Prepared(scaled, finite_squared_norms(scaled))
     return lambda rows: squared_distances(prepared[rows], prepared)
@@ -293,5 +296,5 @@ def _without_underflow(points: Any) -> Any:
     if not 0 < largest < float(np.finfo(points.dtype).tiny) ** 0.25:
         return points
     exponent = -int(np.frexp(largest)[1])
-    half = points.dtype.type(2.0 ** (exponent // 2))  # twice: 2^1074 itself overflows
+    half = points.dtype.type(2.0 ** (exponent // 2))  # in two steps: 2^1074 overflows
     return points * half * points.dtype.type(2.0 ** (exponent - exponent // 2))

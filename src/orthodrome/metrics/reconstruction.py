@@ -14,9 +14,9 @@ from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
 
 _BLOCK_ELEMENTS = 2**22  # entries of the matrix in one block of rows
-_LARGEST = 1e75  # projection relative to the matrix; its fourth power must not overflow
-_EXACT = 1e-12  # relative residual of the eigenvectors of least error
-_DENSE_BUDGET = "2GiB"  # for the whole matrix, if many components need it
+_LARGEST = 1e75  # maximum projection relative to the matrix; its fourth power must not overflow
+_EXACT = 1e-12  # relative residual of the eigenvectors with the minimal error
+_DENSE_BUDGET = "2GiB"  # memory for the whole matrix, if many components need it
 
 
 def reconstruction_error(
@@ -29,9 +29,9 @@ def reconstruction_error(
 
     .. math:: \mathcal E(A) = \left\| K' - (A K')^\top A K' \right\|_F
 
-    (KHA, eq. 22), summed over blocks of rows in float64, in two sweeps over K', or one if its
-    projections are given. The entries of the residual are squared and summed, which is accurate
-    even if the error is far below ‖K'‖.
+    (Schraudolph et al., eq. 22), summed over blocks of rows in float64. This needs two passes over
+    K', or one if the projections are given. The result is accurate even if the error is much
+    smaller than ‖K'‖.
 
     Parameters
     ----------
@@ -49,7 +49,11 @@ def reconstruction_error(
 
     See Also
     --------
-    excess_reconstruction_error : The error relative to the least possible.
+    excess_reconstruction_error : The error relative to the minimal error.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006.
 
     Examples
     --------
@@ -57,7 +61,7 @@ def reconstruction_error(
     >>> round(reconstruction_error(K, [[0.5, 0.0, 0.0]]), 6)  # the root of 3² + 2²
     3.605551
     """
-    gram, A, scale = _checked(operator, coefficients)
+    gram, A, scale = _validate(operator, coefficients)
     return scale * _residual(gram, _projections(gram, A, projections, scale))[0]
 
 
@@ -68,12 +72,13 @@ def excess_reconstruction_error(
     minimal: float | None = None,
     projections: ArrayLike | None = None,
 ) -> float:
-    r"""Return the excess of the reconstruction error over the least possible, relative to it.
+    r"""Return the relative excess of the reconstruction error over the minimal error.
 
     .. math:: \mathcal E(A) / \mathcal E_{\min} - 1, \qquad
         \mathcal E_{\min} = \min_A \mathcal E(A)
 
-    (KHA §5). The r leading eigenvectors of K' have the least error, and an excess of about 0.
+    (Schraudolph et al., §5). The r leading eigenvectors of K' have the minimal error, and an excess
+    of about 0.
 
     Parameters
     ----------
@@ -82,15 +87,19 @@ def excess_reconstruction_error(
     coefficients : array-like of shape (r, n)
         A.
     minimal : float, optional
-        The least error, if it is known. Default: computed from eigenvectors.
+        The minimal error, if it is known. Default: computed from eigenvectors.
     projections : array-like of shape (r, n), optional
         AK', if it is known.
 
     Returns
     -------
     float
-        The excess. If the least error is only rounding, as K' has rank r or less: 0.0 if the error
-        is rounding too, else infinity.
+        The excess. If K' has rank r or less, the minimal error is only rounding error; then the
+        result is 0.0 if the error is rounding error too, else infinity.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006, §5.
 
     Examples
     --------
@@ -100,23 +109,23 @@ def excess_reconstruction_error(
     >>> round(excess_reconstruction_error(K, [[0.0, 0.0, 0.5**0.5]]), 3)
     0.387
     """
-    gram, A, scale = _checked(operator, coefficients)
+    gram, A, scale = _validate(operator, coefficients)
     error, size = _residual(gram, _projections(gram, A, projections, scale))
-    rounding = _rounding(gram, size)
+    rounding_error = _residual_rounding_error(gram, size)
     if minimal is None:
-        least = _least_error(gram, min(len(A), gram.shape[0]), size, rounding)
+        minimum = _minimal_error(gram, min(len(A), gram.shape[0]), size, rounding_error)
     else:
         given = check_positive(minimal, "minimal", "excess_reconstruction_error", or_zero=True)
-        least = given / scale
-    if least > rounding:
-        return error / least - 1
-    return 0.0 if error <= 10 * rounding else math.inf
+        minimum = given / scale
+    if minimum > rounding_error:
+        return error / minimum - 1
+    return 0.0 if error <= 10 * rounding_error else math.inf
 
 
-def _checked(
+def _validate(
     operator: GramOperator | ArrayLike, coefficients: ArrayLike
 ) -> tuple[GramOperator, Floats, float]:
-    """Return the matrix and the coefficients, scaled so that no square over- or underflows."""
+    """Validate the input; return K' and A scaled to avoid overflow and underflow, and the scale."""
     with numbers_expected(operator, "operator", "the reconstruction error"):
         gram = operator if isinstance(operator, GramOperator) else DenseGram(operator)
     A = _rows_over_points(coefficients, gram.shape[0], "coefficients")
@@ -139,7 +148,7 @@ def _rows_over_points(matrix: ArrayLike, n: int, name: str) -> Floats:
 def _projections(
     gram: GramOperator, A: Floats, projections: ArrayLike | None, scale: float
 ) -> Floats:
-    """Return AK', shape (r, n), in float64, divided by the root of the scale."""
+    """Return AK', shape (r, n), in float64, divided by the square root of the scale."""
     name = "coefficients" if projections is None else "projections"
     with np.errstate(over="ignore", invalid="ignore"):
         if projections is None:
@@ -153,30 +162,30 @@ def _projections(
     if not np.all(np.abs(found) <= _LARGEST):
         raise ValueError(
             f"{name} of the reconstruction error are so large compared with the matrix that "
-            "squares overflow. Scale them down."
+            "squares overflow. Rescale them."
         )
     return found
 
 
-def _least_error(gram: GramOperator, r: int, size: float, rounding: float) -> float:
+def _minimal_error(gram: GramOperator, r: int, size: float, rounding_error: float) -> float:
     """Return the error of r exact components; `size` is ‖K'‖."""
-    # residuals cannot converge far below the rounding of the entries
-    tol = max(_EXACT, 0.1 * rounding / size) if size > 0 else _EXACT
+    # residuals cannot converge far below the rounding errors of the entries
+    tol = max(_EXACT, 0.1 * rounding_error / size) if size > 0 else _EXACT
     pairs = leading(gram, r, tol=tol, max_iter=1000, random_state=0, memory_budget=_DENSE_BUDGET)
     # for exact components, AK' are eigenvectors times the roots of their eigenvalues
     roots = np.sqrt(np.maximum(pairs.values.astype(np.float64), 0.0))
-    least = _residual(gram, (pairs.vectors * roots).T)[0]
-    if least > rounding:  # vectors of eigenvalues that are rounding do not converge
+    minimum = _residual(gram, (pairs.vectors * roots).T)[0]
+    if minimum > rounding_error:  # vectors do not converge if their eigenvalues are rounding errors
         warn_unless_converged(
             pairs.status,
-            "excess_reconstruction_error, the least error",
-            f"largest residual {pairs.residuals.max():.1e}; give minimal if it is known",
+            "excess_reconstruction_error, the minimal error",
+            f"largest residual {pairs.residuals.max():.1e}; pass minimal if it is known",
         )
-    return least
+    return minimum
 
 
 def _residual(gram: GramOperator, P: Floats) -> tuple[float, float]:
-    """Return ‖K' - PᵀP‖ and ‖K'‖ in one sweep over blocks of rows; raise if K' has NaN."""
+    """Return ‖K' - PᵀP‖ and ‖K'‖ in one pass over blocks of rows; raise if K' is not finite."""
     n = gram.shape[0]
     step = max(1, _BLOCK_ELEMENTS // n)
     errors, sizes = [], []
@@ -185,16 +194,16 @@ def _residual(gram: GramOperator, P: Floats) -> tuple[float, float]:
         block = gram.rows(rows).astype(np.float64, copy=False)
         sizes.append(np.linalg.norm(block))
         if not math.isfinite(sizes[-1]):
-            fault = int(np.argmax(~np.isfinite(block).all(axis=1)))
-            raise ValueError(f"The matrix must be finite; row {rows[fault]} has NaN or infinity.")
+            invalid = int(np.argmax(~np.isfinite(block).all(axis=1)))
+            raise ValueError(f"The matrix must be finite; row {rows[invalid]} has NaN or infinity.")
         block -= P[:, rows].T @ P
         errors.append(np.linalg.norm(block))
     return float(np.linalg.norm(errors)), float(np.linalg.norm(sizes))
 
 
-def _rounding(gram: GramOperator, size: float) -> float:
-    """Return the norm up to which a residual may be rounding."""
+def _residual_rounding_error(gram: GramOperator, size: float) -> float:
+    """Return the norm up to which a residual may be rounding error."""
     n = gram.shape[0]
     eps = float(np.finfo(gram.dtype).eps)
-    # entries that are differences, as of centred matrices, have the rounding errors of their terms
+    # entries of centred matrices are differences and have the rounding errors of their terms
     return eps * (10 * math.sqrt(n) * size + 30 * n * gram.term_size())

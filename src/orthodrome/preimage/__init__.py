@@ -1,4 +1,4 @@
-"""Pre-images: from feature space back to inputs."""
+"""Pre-images: inputs whose feature vectors are near given points of feature space."""
 
 from .karcher import KarcherPreimage, geodesic_kernel, karcher_mean_preimage
 from .manifold import Preimages

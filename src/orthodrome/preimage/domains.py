@@ -1,4 +1,4 @@
-"""The spaces in which a fixed point moves: vectors and planar shapes."""
+"""Domains of the fixed-point iteration: vectors and planar shapes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import numpy as np
 from .._core.types import Array, Indices
 from ..kernels import ComplexGaussian, Kernel, Radial, VeroneseWhitney
 from ..kernels._prepared import Prepared
-from ..kernels._profiles import profile_of, squares_of
+from ..kernels._profiles import profile_of, squared_distances_of
 from ..kernels.extrinsic import ExtrinsicGaussian
 from ..kernels.shapes import paired_sines, prepared_preshapes
 from ..spaces import as_points
 from ..spaces.shapes import complex_preshapes, rotated_to
 
-# Lanczos directions for a step of shapes, and for a mean shape to start from. With 3, shapes of 100
-# landmarks need about as many steps as with the eigenvector itself.
+# Numbers of Lanczos directions for a step, and for a mean shape as a start. With 3, shapes of 100
+# landmarks need about as many steps as with exact eigenvectors.
 _DIRECTIONS, _MEAN_DIRECTIONS = 3, 8
 
 
 class _Points(ABC):
-    """Data as points of the space in which a fixed point moves.
+    """The data in the space of the fixed-point iteration.
 
     Attributes
     ----------
     kernel : Radial
-        The kernel of the data is its profile of squared distances in this space.
+        Its profile at squared distances in this space is the kernel of the data.
     points : ndarray of shape (n, c)
         The data in this space.
     prepared : Prepared
-        The same, prepared for distances.
+        The points, prepared for distances.
     """
 
     kernel: Radial
@@ -43,7 +43,7 @@ class _Points(ABC):
 
     @abstractmethod
     def paired(self, a: Array, b: Array) -> Array:
-        """Return squared distances, row by row, shape (n,)."""
+        """Return squared distances between corresponding rows, shape (n,)."""
 
     @abstractmethod
     def means(self, weights: Array) -> Array:
@@ -66,7 +66,7 @@ class _Points(ABC):
         return self.spread(np.full(n, 1.0 / n))
 
     def subset(self, rows: Indices) -> Self:
-        """Return the domain of some of the data."""
+        """Return the domain restricted to some of the data."""
         return replace(self, points=self.points[rows])  # type: ignore[type-var]
 
 
@@ -80,8 +80,8 @@ class Vectors(_Points):
         Fitted.
     points : ndarray of shape (n, d)
         The data.
-    embed, back : callable, optional
-        Maps from inputs to vectors and back. Default: the identity.
+    embed, inverse : callable, optional
+        The map from inputs to vectors, and its inverse. Default: the identity.
     unit : bool, default=False
         Whether all vectors have length 1. Then their means are normalised.
     """
@@ -89,10 +89,10 @@ class Vectors(_Points):
     kernel: Radial
     points: Array
     embed: Callable[[Array], Array] | None = None
-    back: Callable[[Array], Array] | None = None
+    inverse: Callable[[Array], Array] | None = None
     unit: bool = False
 
-    search_tol = 0.0  # follow every start to the end
+    search_tol = 0.0  # iterate every start to the final tolerance
 
     def __post_init__(self) -> None:
         self.prepared = self.kernel.prepare(self.points)
@@ -103,10 +103,10 @@ class Vectors(_Points):
 
     def squares(self, a: Prepared, b: Prepared) -> Array:
         """Return squared distances, shape (m, n)."""
-        return squares_of(self.kernel, a, b)
+        return squared_distances_of(self.kernel, a, b)
 
     def paired(self, a: Array, b: Array) -> Array:
-        """Return squared distances, row by row, shape (n,)."""
+        """Return squared distances between corresponding rows, shape (n,)."""
         difference = a - b
         return np.einsum("ij,ij->i", difference, difference)
 
@@ -115,22 +115,22 @@ class Vectors(_Points):
         return self._normalized(weights @ self.points)
 
     def targets(self, z: Array, weights: Array) -> Array:
-        """Return the weighted means; for weights of the wrong sign, points away from them."""
+        """Return weighted means, or their reflections if the weights are positive."""
         total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
         usable = (np.abs(total) > 1e-12 * size) & (size > 0)
-        # relative to the origin of the kernel, which is accurate for data far from 0
+        # relative to the kernel's origin, for accuracy if the data are far from 0
         sums = weights @ self.prepared.coordinates
         mean = sums / np.where(usable, total, 1.0)[:, None] + self.kernel.origin_
         toward = np.where(usable, -np.sign(total), 0.0)[:, None]
         return self._normalized(z + toward * (mean - z))
 
-    def moved(self, z: Array, targets: Array, fraction: Array) -> tuple[Array, Array]:
-        """Return each z moved by a fraction of the way to its target, and the distance."""
+    def step_toward(self, z: Array, targets: Array, fraction: Array) -> tuple[Array, Array]:
+        """Move each z by a fraction of the way to its target; return also the distances."""
         step = fraction[:, None] * (targets - z)
         return self._normalized(z + step), np.linalg.norm(step, axis=1)
 
-    def followed(self, z: Array, weights: Array) -> tuple[Array, float]:
-        """Return the next iterate from one z, and its distance, to full precision."""
+    def next_iterate(self, z: Array, weights: Array) -> tuple[Array, float]:
+        """Return the next iterate from one z, to full precision, and its distance."""
         total = float(weights.sum())
         if not total < 0:
             return z, 0.0
@@ -145,18 +145,18 @@ class Vectors(_Points):
 
     def inputs(self, z: Array) -> Array:
         """Return vectors as inputs, in the form and precision of validated data."""
-        return z if self.back is None else self.back(z)
+        return z if self.inverse is None else self.inverse(z)
 
     @property
     def largest_square(self) -> float:
-        """The scale of the rounding errors of squared distances."""
+        """The magnitude that determines the rounding error of squared distances."""
         return float(self.prepared.per_point.max()) if self.kernel.decreasing else 1.0
 
     def limit(self, tol: float) -> float:
         """Return the length of a step that is tol times the extent of the data."""
-        rounding = 4 * float(np.finfo(self.points.dtype).eps * np.abs(self.points).max())
-        # points that coincide to rounding have no scale of their own
-        return tol * self.extent if self.extent > rounding else rounding
+        rounding_error = 4 * float(np.finfo(self.points.dtype).eps * np.abs(self.points).max())
+        # if all points coincide up to rounding error, they define no scale
+        return tol * self.extent if self.extent > rounding_error else rounding_error
 
     def _normalized(self, z: Array) -> Array:
         """Normalise vectors if the data are unit vectors."""
@@ -170,11 +170,12 @@ class Vectors(_Points):
 class Shapes(_Points):
     r"""Planar shapes under the Veronese-Whitney kernel, as pre-shapes in complex128.
 
-    The squared distance is :math:`1 - |u^* v|^2`. A sum of functions φ of those, with weights β, is
-    stationary at eigenvectors of :math:`A = -\sum_n \beta_n \varphi'_n\, u_n u_n^*`; for positive
-    β, its maximum at the leading one. A step takes the best u in the span of u, Au and A²u instead
-    of the eigenvector, which costs nk rather than nk² + k³. :math:`u^* A u` rises on the way there,
-    and so does the sum if the step is short enough.
+    The squared distance is :math:`1 - |u^* v|^2`. A sum of functions φ of squared distances, with
+    weights β, is stationary at eigenvectors of
+    :math:`A = -\sum_n \beta_n \varphi'_n\, u_n u_n^*`; for positive β the maximum is at the leading
+    eigenvector. Instead of the eigenvector, a step uses the best u in the span of u, Au and A²u,
+    which costs O(nk) instead of O(nk² + k³). :math:`u^* A u` increases along the step, and so does
+    the sum if the step is short enough.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ class Shapes(_Points):
     points: Array
     dtype: Any
 
-    search_tol = 1e-3  # to compare starts; only the best is followed farther
+    search_tol = 1e-3  # to compare starts; only the best is iterated further
     largest_square = 1.0
 
     def __post_init__(self) -> None:
@@ -203,30 +204,30 @@ class Shapes(_Points):
 
     def squares(self, a: Prepared, b: Prepared) -> Array:
         """Return squared full Procrustes distances, shape (m, n)."""
-        return squares_of(self.shape_kernel, a, b)
+        return squared_distances_of(self.shape_kernel, a, b)
 
     def paired(self, a: Array, b: Array) -> Array:
-        """Return squared distances, row by row, shape (n,)."""
+        """Return squared distances between corresponding rows, shape (n,)."""
         return paired_sines(a, b) ** 2
 
     def means(self, weights: Array) -> Array:
         """Return approximate mean shapes, as starts, shape (m, k)."""
-        begin = self.points[np.argmax(weights, axis=1)]
-        return leading(self.points, weights, begin, _MEAN_DIRECTIONS)
+        start = self.points[np.argmax(weights, axis=1)]
+        return leading_vectors(self.points, weights, start, _MEAN_DIRECTIONS)
 
     def targets(self, z: Array, weights: Array) -> Array:
-        """Return the best shape in a few directions from each z, rotated to it."""
-        found = leading(self.points, -weights, z, _DIRECTIONS)
+        """Return the best shape in the span of a few directions from each z, rotated to z."""
+        found = leading_vectors(self.points, -weights, z, _DIRECTIONS)
         return found * _rotations(found, z)[:, None]
 
-    def moved(self, z: Array, targets: Array, fraction: Array) -> tuple[Array, Array]:
-        """Return each z moved by a fraction of the way to its target, and the distance."""
-        there = z + fraction[:, None] * (targets - z)
-        lengths = np.linalg.norm(there, axis=1, keepdims=True)
-        there = there / np.where(lengths > 0, lengths, 1.0)
-        return there, paired_sines(z, there)
+    def step_toward(self, z: Array, targets: Array, fraction: Array) -> tuple[Array, Array]:
+        """Move each z by a fraction of the way to its target; return also the distances."""
+        new = z + fraction[:, None] * (targets - z)
+        lengths = np.linalg.norm(new, axis=1, keepdims=True)
+        new = new / np.where(lengths > 0, lengths, 1.0)
+        return new, paired_sines(z, new)
 
-    def followed(self, z: Array, weights: Array) -> tuple[Array, float]:
+    def next_iterate(self, z: Array, weights: Array) -> tuple[Array, float]:
         """Return the next iterate from one z, and its distance."""
         if not weights.sum() < 0:
             return z, 0.0
@@ -234,7 +235,7 @@ class Shapes(_Points):
         return target[0], float(paired_sines(z[None], target)[0])
 
     def limit(self, tol: float) -> float:
-        """Return the length of a step that is tol times the extent of the data, or rounding."""
+        """Return the length of a step that is tol times the extent, at least the rounding error."""
         return max(tol * self.extent, 64 * float(np.finfo(self.points.dtype).eps))
 
     def coordinates(self, inputs: Array) -> Array:
@@ -242,31 +243,32 @@ class Shapes(_Points):
         return complex_preshapes(inputs).astype(np.complex128)
 
     def inputs(self, z: Array) -> Array:
-        """Return pre-shapes as landmarks, rotated to the first of the data, shape (m, k, 2)."""
+        """Return pre-shapes as landmarks, rotated to the first data point, shape (m, k, 2)."""
         return as_points(rotated_to(z, self.points[0])).astype(self.dtype, copy=False)
 
 
-#: The space in which a fixed point moves.
+#: A space of the fixed-point iteration.
 Domain: TypeAlias = Vectors | Shapes
 
 
 def domain_of(kernel: Kernel, X: Array) -> Domain:
-    """Return the domain of the fixed point of a fitted kernel, for validated data."""
+    """Return the domain of the fixed-point iteration for a fitted kernel and validated data."""
     if isinstance(kernel, Radial):
         return Vectors(kernel, X)
     if isinstance(kernel, ExtrinsicGaussian):
-        vectors, back = kernel.as_vectors(X)
+        vectors, inverse = kernel.as_vectors(X)
         unit = isinstance(kernel, ComplexGaussian)
-        return Vectors(kernel.kernel_, vectors, kernel._embed, back, unit=unit)
+        return Vectors(kernel.kernel_, vectors, kernel._embed, inverse, unit=unit)
     if isinstance(kernel, VeroneseWhitney):
         return Shapes(kernel, complex_preshapes(X).astype(np.complex128), X.dtype)
     raise TypeError(f"{type(kernel).__name__} has no fixed point.")
 
 
-def leading(u: Array, weights: Array, begin: Array, n_directions: int) -> Array:
+def leading_vectors(u: Array, weights: Array, start: Array, n_directions: int) -> Array:
     r"""Return unit vectors v of large :math:`v^* A v`, :math:`A = \sum_n w_n u_n u_n^*`.
 
-    The maximum over the span of b, Ab, A²b, … (Lanczos), for each row of weights and its b.
+    For each row of weights and its start b, v is the maximum over the span of b, Ab, A²b, …
+    (Lanczos).
 
     Parameters
     ----------
@@ -274,7 +276,7 @@ def leading(u: Array, weights: Array, begin: Array, n_directions: int) -> Array:
         Pre-shapes.
     weights : ndarray of shape (m, n)
         Weights of any sign.
-    begin : ndarray of shape (m, k), complex
+    start : ndarray of shape (m, k), complex
         Unit vectors b; rows of zeros are returned unchanged.
     n_directions : int
         The dimension of the span, at most k - 1.
@@ -284,47 +286,47 @@ def leading(u: Array, weights: Array, begin: Array, n_directions: int) -> Array:
     ndarray of shape (m, k), complex
         Unit vectors.
     """
-    m, k = begin.shape
+    m, k = start.shape
     size = min(n_directions, k - 1)  # the dimension of centred landmarks
     conjugate = np.ascontiguousarray(u.conj().T)
-    basis = np.zeros((m, size, k), dtype=begin.dtype)
+    basis = np.zeros((m, size, k), dtype=start.dtype)
     images = np.zeros_like(basis)
-    total = np.abs(weights).sum(axis=1)  # no eigenvalue is larger
-    basis[:, 0] = begin
+    total = np.abs(weights).sum(axis=1)  # a bound on the eigenvalues
+    basis[:, 0] = start
     for j in range(size):
         images[:, j] = (basis[:, j] @ conjugate * weights) @ u
         if j + 1 < size:
             basis[:, j + 1] = _next_direction(basis[:, : j + 1], images[:, j], total)
     form = np.einsum("mik,mjk->mij", basis.conj(), images)
-    # give missing directions the least value
+    # give missing directions the smallest value
     missing = ~basis.any(axis=2)
     form[:, range(size), range(size)] -= 2 * total[:, None] * missing
     best = np.linalg.eigh((form + form.conj().transpose(0, 2, 1)) / 2)[1][:, :, -1]
     found = np.einsum("mj,mjk->mk", best, basis)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     usable = (lengths[:, 0] > 0) & (total > 0)
-    return np.where(usable[:, None], found / np.where(lengths > 0, lengths, 1.0), begin)
+    return np.where(usable[:, None], found / np.where(lengths > 0, lengths, 1.0), start)
 
 
 def _next_direction(basis: Array, image: Array, total: Array) -> Array:
-    """Return the part of an image orthogonal to a basis, normalised, or 0 if it is rounding."""
+    """Return the normalised part of an image orthogonal to a basis, or 0 if negligible."""
     for _ in range(2):  # reorthogonalise
-        image = _beyond(basis, image)
+        image = _project_out(basis, image)
     lengths = np.linalg.norm(image, axis=1)
     kept = lengths > 64 * np.finfo(lengths.dtype).eps * total
-    # once more, since short vectors keep parts of the centroid and the basis
-    image = _beyond(basis, image / np.where(kept, lengths, 1.0)[:, None])
+    # again, since rounding errors of short vectors are large after normalisation
+    image = _project_out(basis, image / np.where(kept, lengths, 1.0)[:, None])
     return np.where(kept[:, None], image, 0.0)
 
 
-def _beyond(basis: Array, image: Array) -> Array:
-    """Return centred images minus their projections on a basis."""
+def _project_out(basis: Array, image: Array) -> Array:
+    """Centre images and subtract their projections on a basis."""
     image = image - image.mean(axis=1, keepdims=True)
     return image - np.einsum("mj,mjk->mk", np.einsum("mjk,mk->mj", basis.conj(), image), basis)
 
 
 def _rotations(found: Array, z: Array) -> Array:
-    """Return unit complex numbers that rotate rows to others."""
+    """Return unit complex numbers that rotate rows of `found` to rows of z."""
     products = np.einsum("ij,ij->i", found.conj(), z)
     sizes = np.abs(products)
     return np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0)

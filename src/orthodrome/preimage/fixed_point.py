@@ -1,7 +1,7 @@
-"""Maximise sums of functions of distances from data, by a batched fixed point.
+"""Maximise sums of functions of distances from data with a batched fixed-point iteration.
 
-The function is a *pull*: kernel values for the pre-image of an expansion, squared angles for the
-pre-image of a Karcher mean.
+The functions are kernel values for pre-images of expansions, and negated squared angles for
+pre-images of Karcher means.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .._core.unit import angles_from_complements
 from ..kernels import Radial
 from .domains import Domain
 
-#: ``pull(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the value
-#: Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
-Pull = Callable[[Radial, Array, Array], tuple[Array, Array]]
+#: ``objective(kernel, d2, beta)`` returns, for rows of squared distances and of weights β, the
+#: value Σ_n β_n φ(d²_n) of each row and the matrix β_n φ'(d²_n).
+Objective = Callable[[Radial, Array, Array], tuple[Array, Array]]
 
-BLOCK_ELEMENTS = 2**21  # kernel values held at once: 16 MiB in float64
-THREAD_ELEMENTS = 2**14  # the least kernel values for a thread
+BLOCK_ELEMENTS = 2**21  # kernel values in memory at once: 16 MiB in float64
+THREAD_ELEMENTS = 2**14  # minimum number of kernel values per thread
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class FixedPoint:
     n_iter : int
         Iterations of the slowest start.
     converged : ndarray of bool, shape (m,)
-        Which starts met the tolerance.
+        Whether each start met the tolerance.
     """
 
     points: Array
@@ -58,10 +58,11 @@ def similarities(kernel: Radial, d2: Array, beta: Array) -> tuple[Array, Array]:
 def negated_squared_angles(kernel: Radial, d2: Array, beta: Array) -> tuple[Array, Array]:
     """Return -Σ β θ² and β h' θ / sin θ, θ = arccos h(d²), for pre-images of Karcher means.
 
-    The factor 2 of the derivative is left out, as in eq. (9).
+    The factor 2 of the derivative is omitted, as in eq. (9) of Courty et al. (see
+    :func:`karcher_mean_preimage`).
     """
-    angles, stretches = angles_from_complements(kernel.one_minus(d2))
-    return -np.einsum("ij,ij->i", beta, angles**2), beta * _slopes(kernel, d2) * stretches
+    angles, ratios = angles_from_complements(kernel.one_minus(d2))
+    return -np.einsum("ij,ij->i", beta, angles**2), beta * _slopes(kernel, d2) * ratios
 
 
 def _slopes(kernel: Radial, d2: Array) -> Array:
@@ -79,23 +80,23 @@ def fixed_point(
     max_iter: int,
     *,
     expansion: Indices | int | None = None,
-    pull: Pull = similarities,
+    objective: Objective = similarities,
 ) -> FixedPoint:
     r"""Maximise :math:`\rho(z) = \sum_n \beta_n \varphi(\|z - x_n\|^2)` from each start.
 
     .. math:: z \leftarrow \frac{\sum_n \beta_n \varphi'(\|z - x_n\|^2)\, x_n}
                                {\sum_n \beta_n \varphi'(\|z - x_n\|^2)}
 
-    (for vectors; :class:`Shapes` has another step). The step of each start is shortened until ρ
-    does not fall. If the denominator has the wrong sign, so that ρ would fall, it is reversed.
-    Starts that have converged drop out of the batch. A training point at distance 0 has the weight
-    φ'(0), unless the kernel has a cusp, where φ'(0) is infinite: then the point is left out, as it
-    would hold the iterate.
+    (for vectors; :class:`Shapes` uses another step). The step of each start is shortened until ρ
+    does not decrease. If the denominator has the wrong sign, so that ρ would decrease, the step is
+    reversed. Starts that have converged are removed from the batch. A training point at distance 0
+    has the weight φ'(0). If the kernel has a cusp, φ'(0) is infinite and would fix the iterate at
+    this point, so its weight is 0.
 
     Parameters
     ----------
     domain : Domain
-        The points of the expansion, n of them, and their kernel.
+        The n points of the expansion and their kernel.
     coefficients : ndarray of shape (e, n)
         β of each expansion.
     starts : ndarray of shape (m, c)
@@ -107,12 +108,13 @@ def fixed_point(
         The maximum number of iterations.
     expansion : ndarray of shape (m,), or int, optional
         The row of `coefficients` of each start. Default: start i has row i.
-    pull : callable, optional
-        φ and its derivative. Default: the profile of the kernel.
+    objective : callable, optional
+        Computes ρ and the weights from φ and its derivative. Default: φ is the profile of the
+        kernel.
     """
     z = np.array(starts, dtype=np.result_type(domain.points.dtype, np.float32))
-    owner = np.arange(len(z)) if expansion is None else np.broadcast_to(expansion, len(z))
-    target, value = _evaluate(domain, coefficients, owner, pull, z)
+    expansion = np.arange(len(z)) if expansion is None else np.broadcast_to(expansion, len(z))
+    target, value = _evaluate(domain, coefficients, expansion, objective, z)
     eps = float(np.finfo(z.dtype).eps)
     limit = domain.limit(tol)
     fraction = np.ones(len(z))
@@ -121,37 +123,37 @@ def fixed_point(
     n_iter = 0
     while len(active) and n_iter < max_iter:
         n_iter += 1
-        moved, lengths = domain.moved(z[active], target[active], fraction[active])
-        new_target, new_value = _evaluate(domain, coefficients, owner[active], pull, moved)
+        new, lengths = domain.step_toward(z[active], target[active], fraction[active])
+        new_target, new_value = _evaluate(domain, coefficients, expansion[active], objective, new)
         slack = 4 * eps * np.abs(value[active])
         better = new_value >= value[active] - slack
         accepted = active[better]
-        z[accepted], target[accepted] = moved[better], new_target[better]
+        z[accepted], target[accepted] = new[better], new_target[better]
         value[accepted] = new_value[better]
         fraction[accepted] = np.minimum(1.0, 2 * fraction[accepted])
         fraction[active[~better]] /= 4
-        # also if the step was rejected: a shorter one would not help
+        # even if the step was rejected: a shorter one would not help
         done = lengths <= limit
         converged[active[done]] = True
         active = active[~done]
-    steps = domain.moved(z, target, np.ones(len(z)))[1]
+    steps = domain.step_toward(z, target, np.ones(len(z)))[1]
     return FixedPoint(z, value, steps, n_iter, converged)
 
 
 def _evaluate(
-    domain: Domain, coefficients: Array, owner: Indices, pull: Pull, z: Array
+    domain: Domain, coefficients: Array, expansion: Indices, objective: Objective, z: Array
 ) -> tuple[Array, Array]:
     """Return the next iterate and the objective of each z, in blocks of rows, in threads."""
     n = len(domain.points)
     target, value = np.empty_like(z), np.empty(len(z), dtype=z.real.dtype)
-    share = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // n)
-    step = max(1, min(BLOCK_ELEMENTS // n, share))
+    rows_per_thread = max(-(-len(z) // n_threads()), THREAD_ELEMENTS // n)
+    step = max(1, min(BLOCK_ELEMENTS // n, rows_per_thread))
     blocks = [slice(start, start + step) for start in range(0, len(z), step)]
 
-    def fill(share: int, n_shares: int) -> None:
-        for rows in blocks[share::n_shares]:
+    def fill(worker: int, n_workers: int) -> None:
+        for rows in blocks[worker::n_workers]:
             squares = domain.squares(domain.prepare(z[rows]), domain.prepared)
-            value[rows], weights = pull(domain.kernel, squares, coefficients[owner[rows]])
+            value[rows], weights = objective(domain.kernel, squares, coefficients[expansion[rows]])
             target[rows] = domain.targets(z[rows], weights)
 
     run_in_threads(fill, len(blocks))

@@ -24,15 +24,15 @@ from ..kernels import Geodesic, Kernel, Radial
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles
-from .manifold import as_given, fitted_kernel, has_fixed_point
+from .manifold import fitted_kernel, has_fixed_point, in_form_of
 
-_MOST_CANDIDATES = 512  # points among which the best few are chosen as starts
-_N_LEFT_OUT_STARTS = 2  # points from which leave-one-out pre-images start, besides that of all
+_MAX_CANDIDATES = 512  # number of points among which the best few are chosen as starts
+_N_LEAVE_ONE_OUT_STARTS = 2  # starts of a leave-one-out pre-image besides that of all points
 
 
 @dataclass(frozen=True)
 class KarcherPreimage:
-    """The input of least mean squared geodesic distance to the data.
+    """The input with the smallest mean squared geodesic distance to the data.
 
     Attributes
     ----------
@@ -74,35 +74,36 @@ def karcher_mean_preimage(
     tol: float = 1e-9,
     max_iter: int = 500,
 ) -> KarcherPreimage:
-    r"""Find the input of least mean squared geodesic distance to the data.
+    r"""Find the input with the smallest mean squared geodesic distance to the data.
 
     .. math:: \tilde x = \arg\min_x \sum_n p_n \arccos^2 k(x_n, x)
 
-    (RKHS-GEO, eq. 6 and 7). The Karcher mean has no pre-image in general; this is the best input.
+    (Courty et al., eq. 6 and 7). In general the Karcher mean has no pre-image; this is the best
+    approximation.
     It is a fixed point of
 
     .. math:: x \leftarrow \frac{\sum_n \alpha_n x_n}{\sum_n \alpha_n}, \qquad
         \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
 
     (eq. 9 for the Gaussian kernel, whose -h' is k / 2σ²), iterated from several starts in one
-    batch; the best end is kept. (The sign of the paper's eq. 8 is wrong; its zeros are the same.)
-    Matrices are iterated by their logarithms. Shapes under the Veronese-Whitney kernel move to the
-    leading eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the weights α, with
-    h a function of :math:`1 - |u_n^* u|^2`.
+    batch; the best result is kept. (The sign in eq. 8 of the paper is wrong; the zeros are the
+    same.) Matrices are represented by their logarithms. Shapes with the Veronese-Whitney kernel
+    move to the leading eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the
+    weights α, with h a function of :math:`1 - |u_n^* u|^2`.
 
     Parameters
     ----------
     kernel : Kernel or str
         A radial kernel with k(x, x) = 1, or a positive definite Gaussian kernel of shapes or
         matrices. An unfitted kernel is fitted to X.
-    X : array-like of shape (n_samples, n_features), or what the kernel takes
+    X : array-like of shape (n_samples, n_features), or of the shape that the kernel expects
         The data; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k), matrices (n, d, d).
     sample_weight : array-like of shape (n_samples,), optional
-        Weights; a weight of 2 is the same as the row given twice.
+        Weights; a weight of 2 is equivalent to repeating the row.
     starts : {"few", "all"} or array-like of the form of X, m rows, default="few"
-        ``"few"``: the mean of the data and the `n_starts` points of least objective (among 512, if
-        there are more). ``"all"``: the mean and every point, as in Algorithm 1; each iteration then
-        takes n² kernel values. Or the starts themselves.
+        ``"few"``: the mean of the data and the `n_starts` points with the smallest objective (among
+        at most 512). ``"all"``: the mean and every point, as in Algorithm 1; each iteration then
+        needs n² kernel values. An array gives the starts themselves.
     n_starts : int, default=5
         The number of points for ``"few"``.
     tol : float, default=1e-9
@@ -118,8 +119,8 @@ def karcher_mean_preimage(
 
     Notes
     -----
-    A data point at distance 0 has the weight -h'(0), its limit. (The paper leaves it out.) For
-    kernels with a cusp, such as the exponential, this is infinite, and the point is left out. If
+    A data point at distance 0 has the weight -h'(0), its limit. (The paper omits it.) For
+    kernels with a cusp, such as the exponential, this is infinite, and the point is omitted. If
     all weights underflow, a start does not move.
 
     References
@@ -149,8 +150,10 @@ def karcher_mean_preimage(
     rows = canonical_rows(data, weights)
     domain = domain_of(fitted, rows.data)
     p = (rows.weights / rows.weights.sum()).astype(domain.real_dtype)[None]
-    begin = _starts(fitted, domain, p, starts, n_starts)
-    ends = fixed_point(domain, p, begin, tol, max_iter, expansion=0, pull=negated_squared_angles)
+    initial = _starts(fitted, domain, p, starts, n_starts)
+    ends = fixed_point(
+        domain, p, initial, tol, max_iter, expansion=0, objective=negated_squared_angles
+    )
     best = int(np.argmax(ends.objective))
     status = Status.CONVERGED if ends.converged[best] else Status.MAX_ITER
     spread = domain.spread(p[0])
@@ -158,11 +161,11 @@ def karcher_mean_preimage(
     detail = f"a step of {step:.1e} after {ends.n_iter} iterations, tol={tol:g}"
     warn_unless_converged(status, "karcher_mean_preimage", detail)
     return KarcherPreimage(
-        point=as_given(domain.inputs(ends.points[best : best + 1]), X)[0],
+        point=in_form_of(domain.inputs(ends.points[best : best + 1]), X)[0],
         objective=-float(ends.objective[best]),
         step=step,
         n_iter=ends.n_iter,
-        n_starts=len(begin),
+        n_starts=len(initial),
         status=status,
     )
 
@@ -186,7 +189,7 @@ def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int
     if not isinstance(starts, str):
         if not isinstance(kernel, Radial):
             return domain.coordinates(kernel.validate(starts, reset=False))
-        given = check_numbers(starts, "starts", "preimage", dtype=X.dtype)
+        given = check_numbers(starts, "starts", "karcher_mean_preimage", dtype=X.dtype)
         if given.shape[1] != X.shape[1]:
             raise ValueError(
                 f"starts of karcher_mean_preimage must have {X.shape[1]} columns, as X has; got "
@@ -199,85 +202,86 @@ def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int
 
 
 def best_points(domain: Domain, p: Array, n: int) -> Array:
-    """Return the n points of least Σ p θ², of at most 512 candidates; p has shape (1, n)."""
-    step = -(-len(domain.points) // _MOST_CANDIDATES)
+    """Return the n points with the smallest Σ p θ², of at most 512; p has shape (1, n_points)."""
+    step = -(-len(domain.points) // _MAX_CANDIDATES)
     candidates = domain.points[::step]
-    places = domain.prepare(candidates)
+    prepared = domain.prepare(candidates)
     values: list[float] = []
     for first in range(0, len(candidates), 64):
-        d2 = domain.squares(places[first : first + 64], domain.prepared)
+        d2 = domain.squares(prepared[first : first + 64], domain.prepared)
         values.extend(negated_squared_angles(domain.kernel, d2, np.repeat(p, len(d2), axis=0))[0])
     return candidates[np.argsort(-np.array(values), kind="stable")[:n]]
 
 
-def left_out_preimages(
+def leave_one_out_preimages(
     kernel: Kernel, X: Array, weights: Floats, gram: Floats, reference: Array
 ) -> Array:
     """Return the leave-one-out pre-images of the Karcher mean.
 
-    Each is near that of all points. With a narrow kernel there may be as many local optima as
-    points, and the point left out may have held the mean; so the best other points are starts too.
+    Each is near the pre-image of all points. With a narrow kernel there may be as many local optima
+    as points, and the optimum may be at the omitted point, so the best other points are also
+    starts.
 
     Parameters
     ----------
     kernel : Kernel
         Fitted, with k(x, x) = 1 and a fixed point (:func:`has_fixed_point`).
-    X : ndarray of shape (n, d), or what the kernel takes
-        The points, n at least 2, validated.
+    X : ndarray of shape (n, d), or of the shape that the kernel expects
+        The points, at least 2, validated.
     weights : ndarray of shape (n,)
         Positive weights.
     gram : ndarray of shape (n, n)
-        Their Gram matrix.
+        The Gram matrix of the points.
     reference : ndarray of shape (d,), or one point of the form of X
         The pre-image of the mean of all points.
 
     Returns
     -------
     ndarray of the shape of X
-        Row i: the pre-image without point i, to within 1e-4 of the extent of the data.
+        Row i is the pre-image without point i, accurate to 1e-4 times the extent of the data.
     """
     domain = domain_of(kernel, X)
-    begin = domain.coordinates(reference[None])[0]
-    moved = np.empty_like(domain.points)
-    squares = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
+    start = domain.coordinates(reference[None])[0]
+    preimages = np.empty_like(domain.points)
+    squared_angles = np.arccos(np.clip(gram, -1.0, 1.0)) ** 2
     block = max(1, BLOCK_ELEMENTS // (8 * len(X)))
     for first in range(0, len(X), block):
-        out = np.arange(first, min(first + block, len(X)))
-        moved[out] = _without_each(domain, weights, squares, begin, out)
-    return domain.inputs(moved)
+        omitted = np.arange(first, min(first + block, len(X)))
+        preimages[omitted] = _without_each(domain, weights, squared_angles, start, omitted)
+    return domain.inputs(preimages)
 
 
 def _without_each(
-    domain: Domain, weights: Floats, squares: Floats, reference: Array, out: Indices
+    domain: Domain, weights: Floats, squared_angles: Floats, reference: Array, omitted: Indices
 ) -> Array:
-    """Return the leave-one-out pre-images for the points `out`.
+    """Return the leave-one-out pre-images for the `omitted` points.
 
-    `squares` are the squared angles between all points.
+    `squared_angles` are those between all points.
     """
-    X, b = domain.points, len(out)
-    objective = (squares @ weights)[:, None] - squares[:, out] * weights[out]
-    objective[out, np.arange(b)] = np.inf
-    n_starts = min(_N_LEFT_OUT_STARTS, len(X) - 1)
+    X, b = domain.points, len(omitted)
+    objective = (squared_angles @ weights)[:, None] - squared_angles[:, omitted] * weights[omitted]
+    objective[omitted, np.arange(b)] = np.inf
+    n_starts = min(_N_LEAVE_ONE_OUT_STARTS, len(X) - 1)
     best = np.argpartition(objective, n_starts - 1, axis=0)[:n_starts]
     order = np.argsort(np.take_along_axis(objective, best, axis=0), axis=0, kind="stable")
     best = np.take_along_axis(best, order, axis=0)
     starts = np.concatenate([np.repeat(reference[None], b, axis=0), *X[best]])
     p = np.tile(weights, (b, 1))
-    p[np.arange(b), out] = 0.0
+    p[np.arange(b), omitted] = 0.0
     p /= p.sum(axis=1, keepdims=True)
     p = p.astype(domain.real_dtype)
 
-    def refined(starts: Array, max_iter: int) -> FixedPoint:
-        owner = np.tile(np.arange(b), len(starts) // b)
-        # the tolerance is small compared with the effect of leaving out a point, about 1/n
+    def refine(starts: Array, max_iter: int) -> FixedPoint:
+        expansion = np.tile(np.arange(b), len(starts) // b)
+        # the tolerance is small compared with the effect of omitting a point, about 1/n
         return fixed_point(
-            domain, p, starts, 1e-4, max_iter, expansion=owner, pull=negated_squared_angles
+            domain, p, starts, 1e-4, max_iter, expansion=expansion, objective=negated_squared_angles
         )
 
     # a few steps show which start is best
-    tried = refined(starts, 3)
-    chosen = np.argmax(tried.objective.reshape(-1, b), axis=0)
-    return refined(tried.points.reshape(-1, b, X.shape[1])[chosen, np.arange(b)], 100).points
+    trial = refine(starts, 3)
+    chosen = np.argmax(trial.objective.reshape(-1, b), axis=0)
+    return refine(trial.points.reshape(-1, b, X.shape[1])[chosen, np.arange(b)], 100).points
 
 
 def geodesic_kernel(
@@ -289,14 +293,14 @@ def geodesic_kernel(
     ----------
     kernel : Kernel, str or callable
         A kernel with constant k(x, x). An unfitted kernel is fitted to X.
-    X : array-like of shape (n_samples, n_features), or what the kernel takes
+    X : array-like of shape (n_samples, n_features), or of the shape that the kernel expects
         The data.
     sample_weight : array-like of shape (n_samples,), optional
         Weights.
     reference : {"preimage", "mean"}, default="preimage"
-        The reference point: the pre-image of the Karcher mean, as in the paper (radial kernels,
-        and Gaussian ones of shapes and matrices), or the mean itself, an expansion over the data
-        (every kernel).
+        The reference point: the pre-image of the Karcher mean, as in the paper (for
+        radial kernels and Gaussian kernels on shapes and matrices), or the mean itself, an
+        expansion over the data (for every kernel).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pre-images of expansions by a fixed point, for vectors, shapes and matrices."""
+"""Pre-images of expansions by fixed-point iteration, for vectors, shapes and matrices."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Preimages:
 
 
 def has_fixed_point(kernel: Kernel, X: Any) -> bool:
-    """Return whether pre-images of these data under a kernel are found by a fixed point."""
+    """Return whether pre-images for this kernel and data can use the fixed-point iteration."""
     return has_profile(kernel) and not scipy.sparse.issparse(X)
 
 
@@ -78,32 +78,32 @@ def fixed_point_preimages(
     tol: float = 1e-6,
     max_iter: int = 500,
 ) -> Preimages:
-    r"""Find pre-images by a fixed point, a bounded number of expansions at a time.
+    r"""Find pre-images by fixed-point iteration, a bounded number of expansions at a time.
 
     ``expansions(rows)`` returns the coefficients of a slice of the expansions, shape (m, n). Each
-    expansion is iterated from all its starts in one batch, and its best end is kept. The other
+    expansion is iterated from all its starts in one batch, and the best result is kept. The other
     parameters are those of :func:`preimage`.
 
     For radial kernels this is the fixed point of Mika et al.; for Gaussian kernels of embedded
     points, such as matrices by their logarithms, it is the same on the embedding. For the
     Veronese-Whitney Gaussian, shapes u that maximise :math:`\sum_n \beta_n k(u_n, u)` are leading
     eigenvectors of :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`, which are mean shapes with weights
-    that change in each step.
+    that change with each step.
 
     Returns
     -------
     Preimages
-        Points in the form of X: landmarks of centroid size 1, rotated to the first of X; matrices.
+        Points in the form of X; landmarks have centroid size 1 and are rotated to the first of X.
     """
     domain = domain_of(kernel, X)
     n, dtype = len(domain.points), domain.real_dtype
-    step = max(1, 4 * BLOCK_ELEMENTS // n)  # the starts of each batch cost a pass over K
+    step = max(1, 4 * BLOCK_ELEMENTS // n)  # finding the starts of a batch needs a pass over K
     points = np.empty((n_expansions, domain.points.shape[1]), dtype=domain.points.dtype)
     similarity = np.empty(n_expansions, dtype=dtype)
-    n_iter = unfinished = 0
+    n_iter = n_unconverged = 0
     for first in range(0, n_expansions, step):
         rows = slice(first, min(first + step, n_expansions))
-        beta, sizes = _without_overflow(expansions(rows), dtype)
+        beta, sizes = _scale_down(expansions(rows), dtype)
         starts = np.concatenate(
             [domain.points[_most_similar(kernel, X, beta, min(n_starts, n))], _means(domain, beta)],
             axis=1,
@@ -112,15 +112,15 @@ def fixed_point_preimages(
         with np.errstate(over="ignore"):
             points[rows], similarity[rows] = ends.points, ends.objective * sizes
         n_iter = max(n_iter, ends.n_iter)
-        unfinished += int(np.count_nonzero(~ends.converged))
-    status = Status.MAX_ITER if unfinished else Status.CONVERGED
-    detail = f"{unfinished} of {n_expansions} pre-images after {n_iter} iterations"
+        n_unconverged += int(np.count_nonzero(~ends.converged))
+    status = Status.MAX_ITER if n_unconverged else Status.CONVERGED
+    detail = f"{n_unconverged} of {n_expansions} pre-images after {n_iter} iterations"
     warn_unless_converged(status, "preimage", detail)
     return Preimages(domain.inputs(points), similarity, n_iter, status, "fixed-point")
 
 
-def _without_overflow(beta: Array, dtype: Any) -> tuple[Array, Array]:
-    """Divide huge expansions by powers of 2, which keeps their pre-images; return both."""
+def _scale_down(beta: Array, dtype: Any) -> tuple[Array, Array]:
+    """Divide huge expansions by powers of 2, which keeps their pre-images; return also these."""
     largest = np.abs(beta).max(axis=1, initial=0.0).astype(np.float64)
     huge = largest > float(np.finfo(dtype).max) ** 0.25
     sizes = np.ldexp(1.0, np.where(huge, np.frexp(largest)[1] - 1, 0))
@@ -130,7 +130,7 @@ def _without_overflow(beta: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 def _most_similar(kernel: Kernel, X: Array, beta: Array, number: int) -> Array:
-    """Return for each expansion the points of largest Σ_n β_n k(x_n, x), shape (m, number)."""
+    """Return for each expansion the rows of X with the largest Σ_n β_n k(x_n, x), (m, number)."""
     similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
     return np.argpartition(-similarity, number - 1, axis=1)[:, :number]
 
@@ -145,11 +145,11 @@ def _means(domain: Domain, beta: Array) -> Array:
 
 
 def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter: int) -> FixedPoint:
-    """Iterate each expansion from all its starts, shape (m, s, c); return its best end."""
+    """Iterate each expansion from all its starts, shape (m, s, c); return the best result."""
     m, s, c = starts.shape
     search_tol = max(tol, domain.search_tol)
-    owner = np.repeat(np.arange(m), s)
-    ends = fixed_point(domain, beta, starts.reshape(-1, c), search_tol, max_iter, expansion=owner)
+    rows = np.repeat(np.arange(m), s)
+    ends = fixed_point(domain, beta, starts.reshape(-1, c), search_tol, max_iter, expansion=rows)
     best = np.arange(m) * s + ends.objective.reshape(m, s).argmax(axis=1)
     if tol >= domain.search_tol or ends.n_iter >= max_iter:
         return replace(
@@ -163,8 +163,8 @@ def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter:
     return replace(last, n_iter=ends.n_iter + last.n_iter)
 
 
-def as_given(points: Array, X: Any) -> Array:
-    """Return points in the form of X: landmarks (n, k, 2) may have been complex or flat."""
+def in_form_of(points: Array, X: Any) -> Array:
+    """Return points in the form of X: landmarks (n, k, 2) become complex or flat if X is."""
     if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
         return points
     return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)

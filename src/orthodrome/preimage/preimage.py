@@ -1,4 +1,4 @@
-"""Pre-images of expansions in feature space, by either method."""
+"""Pre-images of expansions, by fixed-point iteration or ridge regression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._core.checks import (
 from .._core.status import Status
 from .._core.types import Array, Data
 from ..gram import gram_operator
-from .manifold import Preimages, as_given, fitted_kernel, fixed_point_preimages, has_fixed_point
+from .manifold import Preimages, fitted_kernel, fixed_point_preimages, has_fixed_point, in_form_of
 from .ridge import ridge
 
 
@@ -40,8 +40,8 @@ def preimage(
     For each row β of `coefficients`, find z with Φ(z) near :math:`\sum_n \beta_n \Phi(x_n)`. For
     radial kernels ‖Φ(z)‖ is constant and the best z maximises
     :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`; the fixed point of Mika et al., generalised to the
-    derivative of any profile, is iterated from several starts and the best end is kept. Gaussian
-    kernels of shapes and of matrices have similar fixed points (:func:`fixed_point_preimages`). For
+    derivative of any profile, is iterated from several starts and the best result is kept. Gaussian
+    kernels on shapes and matrices have similar fixed points (:func:`fixed_point_preimages`). For
     other kernels the inputs are regressed on their feature vectors: shapes as pre-shapes rotated to
     their mean, matrices as logarithms.
 
@@ -49,16 +49,16 @@ def preimage(
     ----------
     kernel : Kernel, str or callable
         The kernel; an unfitted one is fitted to X.
-    X : array-like of shape (n, d), or what the kernel takes
+    X : array-like of shape (n, d), or of the shape that the kernel expects
         The points of the expansions; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k),
         matrices (n, d, d).
     coefficients : array-like of shape (m, n) or (n,)
         One expansion per row.
     method : {"auto", "fixed-point", "ridge"}, default="auto"
-        "auto" is the fixed point for kernels that have one and ridge for the others.
+        "auto" uses the fixed point if the kernel has one, else ridge regression.
     n_starts : int, default=3
-        Fixed point: the number of training points to start from, those of largest ρ. The weighted
-        mean of X for the positive part of β is a start too.
+        Fixed point: the number of training points to start from, those with the largest ρ. The
+        mean of X weighted with the positive part of β is also a start.
     tol : float, default=1e-6
         Fixed point: stop when a step is at most tol times the spread of X; for shapes, both are
         full Procrustes distances.
@@ -72,7 +72,7 @@ def preimage(
     Returns
     -------
     Preimages
-        Points, similarity, status. Shapes are landmarks of centroid size 1, in the form of X.
+        Points, similarity and status. Shapes are landmarks of centroid size 1, in the form of X.
 
     References
     ----------
@@ -86,7 +86,7 @@ def preimage(
     >>> preimage(Gaussian(sigma=1.0), X, [0.5, 0.5, 0.0]).points.round(3)
     array([[0.5]])
 
-    Between two shapes, of any place, size and rotation:
+    A shape between two shapes, whose location, size and rotation do not matter:
 
     >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2]]
     >>> preimage(VeroneseWhitney(sigma=1.0), kites, [0.5, 0.5]).points.round(3) + 0.0
@@ -103,10 +103,11 @@ def preimage(
     possible = has_fixed_point(fitted, data)
     if method == "ridge" or (method == "auto" and not possible):
         operator = gram_operator(fitted, data, memory_budget=memory_budget)
-        vectors, back = fitted.as_vectors(data.toarray() if scipy.sparse.issparse(data) else data)
-        points = back(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
+        dense = data.toarray() if scipy.sparse.issparse(data) else data
+        vectors, inverse = fitted.as_vectors(dense)
+        points = inverse(ridge(operator, vectors, beta, alpha=alpha, memory_budget=memory_budget))
         unknown = np.full(len(beta), np.nan)
-        return Preimages(as_given(points, X), unknown, 1, Status.CONVERGED, "ridge")
+        return Preimages(in_form_of(points, X), unknown, 1, Status.CONVERGED, "ridge")
     if not possible:
         kind = "sparse X and " if scipy.sparse.issparse(data) else ""
         raise ValueError(
@@ -116,7 +117,7 @@ def preimage(
     found = fixed_point_preimages(
         fitted, data, beta.__getitem__, len(beta), n_starts=n_starts, tol=tol, max_iter=max_iter
     )
-    return replace(found, points=as_given(found.points, X))
+    return replace(found, points=in_form_of(found.points, X))
 
 
 def _check_coefficients(coefficients: ArrayLike, X: Any) -> Array:

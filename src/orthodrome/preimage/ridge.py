@@ -13,7 +13,7 @@ from .._core.memory import format_bytes, parse_bytes
 from .._core.types import Array, Floats
 from ..gram import Centered, GramOperator
 
-_BLOCK = 2**14  # rows of inputs
+_BLOCK = 2**14  # rows of inputs per block
 
 
 def ridge(
@@ -38,7 +38,7 @@ def ridge(
     gram : GramOperator
         The Gram operator of the points of the expansion.
     X : ndarray of shape (n, d)
-        Their inputs.
+        The inputs of these points.
     coefficients : ndarray of shape (m, n)
         β, one row per expansion.
     alpha : float
@@ -101,7 +101,7 @@ def decode_components(features: Array, X: Any, weights: Floats, alpha: float) ->
     .. math:: f \mapsto \bar x + (f - \bar f) B, \qquad
         B = (F^\top P F + \alpha\lambda_1)^{-1} F^\top P (X - \bar x),
 
-    λ_1 the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
+    where λ_1 is the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
     :func:`ridge` restricted to the components, without an n x n system. The inputs are read in
     blocks of rows.
 
@@ -128,10 +128,10 @@ def decode_components(features: Array, X: Any, weights: Floats, alpha: float) ->
     deviations = features - origin
     weighted = (deviations * weights[:, None]).T
     moments = sum(weighted[:, rows] @ (_dense(X[rows]) - center) for rows in blocks)
-    return ridge_of_moments(np.asarray(center), origin, weighted @ deviations, moments, alpha)
+    return ridge_from_moments(np.asarray(center), origin, weighted @ deviations, moments, alpha)
 
 
-def ridge_of_moments(
+def ridge_from_moments(
     center: Array, origin: Array, covariance: Array, moments: Any, alpha: float
 ) -> RidgeMap:
     """Return the map of :func:`decode_components` from x̄, f̄, FᵀPF and FᵀP(X - x̄)."""

@@ -1,4 +1,4 @@
-"""Spaces that data come from: planar shapes and their files, and positive definite matrices."""
+"""Data spaces: planar shapes, their TPS files, and symmetric positive definite matrices."""
 
 from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
 from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape

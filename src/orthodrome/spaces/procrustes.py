@@ -1,6 +1,6 @@
 r"""Procrustes distances between planar shapes, and alignment of specimens.
 
-Both depend on the products :math:`u^* v` of pre-shapes only; see :mod:`orthodrome.spaces.shapes`
+Both depend only on the products :math:`u^* v` of pre-shapes; see :mod:`orthodrome.spaces.shapes`
 for the accepted forms of landmarks.
 """
 
@@ -20,8 +20,8 @@ from .shapes import centroid_size, complex_preshapes, form_of, in_form, mean_pre
 # ---------------------------------------------------------------------------- distances
 
 
-# √(1 - |u*v|²) below these is computed from the vectors: cancellation would leave a relative error
-# of 2e-12 in float64 and 1e-5 in float32.
+# √(1 - |u*v|²) below this is computed from the vectors: cancellation would cause relative errors of
+# 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.complex128): 0.01, np.dtype(np.complex64): 0.1}
 
 
@@ -30,7 +30,9 @@ def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[Array, Array]:
     u = complex_preshapes(X)
     v = u if Y is None else complex_preshapes(Y, "Y")
     if u.shape[1] != v.shape[1]:
-        raise ValueError(f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}.")
+        raise ValueError(
+            f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}; both must have the same number."
+        )
     coarse = min(u.dtype, v.dtype, key=lambda precision: precision.itemsize)
     products = u.conj() @ v.T
     cosines = np.minimum(np.abs(products), 1.0)
@@ -50,8 +52,8 @@ def _sines_of_near_pairs(sines: Any, products: Any, u: Any, v: Any, threshold: f
             if sines[i, j] < threshold:
                 total = 0.0
                 for m in range(u.shape[1]):
-                    rest = v[j, m] - u[i, m] * products[i, j]
-                    total += rest.real * rest.real + rest.imag * rest.imag
+                    residual = v[j, m] - u[i, m] * products[i, j]
+                    total += residual.real * residual.real + residual.imag * residual.imag
                 sines[i, j] = math.sqrt(total)
 
 
@@ -133,12 +135,12 @@ def procrustes_align(
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
         Landmarks.
     reference : array-like, optional
-        Landmarks of one specimen, in any form. Default: :func:`extrinsic_mean`.
+        Landmarks of one specimen, in any form. Default: the :func:`extrinsic_mean` of X.
     sample_weight : array-like of shape (n,), optional
         Weights of that mean.
     size : {"unit", "full", "own"}, default="unit"
-        Centroid size of the result: 1; :math:`|u_n^* \mu|`, which is nearest to the reference (full
-        Procrustes coordinates); or that of the specimen.
+        Centroid size of the result. ``"unit"``: 1. ``"full"``: :math:`|u_n^* \mu|`, which is
+        nearest to the reference (full Procrustes coordinates). ``"own"``: that of the specimen.
 
     Returns
     -------
@@ -160,18 +162,21 @@ def procrustes_align(
         center = mean_preshape(u, weights)
     else:
         center = _one_preshape(reference, u.shape[1])
-    turned = rotated_to(u, center)
+    aligned = rotated_to(u, center)
     if size == "own":
-        turned *= centroid_size(X)[:, None]
+        aligned *= centroid_size(X)[:, None]
     elif size == "full":
-        turned *= np.abs(u.conj() @ center)[:, None]
-    return in_form(turned, form_of(X))
+        aligned *= np.abs(u.conj() @ center)[:, None]
+    return in_form(aligned, form_of(X))
 
 
 def _one_preshape(reference: ArrayLike, k: int) -> Array:
     """Return the pre-shape of a single specimen of k landmarks, in any form."""
     array = as_array(reference, "reference", "procrustes_align")
-    found = complex_preshapes(array[None], "reference")[0]
-    if len(found) != k:
-        raise ValueError(f"reference has {len(found)} landmarks, and the specimens have {k}.")
-    return found
+    u = complex_preshapes(array[None], "reference")[0]
+    if len(u) != k:
+        raise ValueError(
+            f"reference has {len(u)} landmarks, and the specimens have {k}; both must have the "
+            "same number."
+        )
+    return u

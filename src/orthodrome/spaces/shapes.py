@@ -5,7 +5,7 @@ k landmarks in the plane are k complex numbers z. Without location and size they
 .. math:: u = \frac{z - \bar z}{\|z - \bar z\|},
 
 and shapes are pre-shapes up to rotation, :math:`\{e^{i\theta} u\}`. Distances between two shapes
-depend on :math:`|u^* v|` only.
+depend only on :math:`|u^* v|`.
 
 Landmarks may have three forms: complex, (n, k); real, (n, k, 2); and flat, (n, 2k) as x1, y1, x2,
 y2, … Results have the form of the input. Errors count specimens and landmarks from 0.
@@ -25,10 +25,10 @@ from .._core.checks import RowError, check_not_masked, check_sample_weight
 from .._core.types import Array, Floats
 from .._core.warn import warn_user
 
-#: Fewer landmarks have one shape only.
-LEAST_LANDMARKS = 3
+#: Minimum number of landmarks; with fewer, all shapes are equal.
+MIN_LANDMARKS = 3
 
-# Relative gap up to which the two largest eigenvalues of the mean embedding are equal to rounding.
+# Relative gap up to which the two largest eigenvalues of the mean embedding are considered equal.
 _TIE = 1e-12
 
 
@@ -43,12 +43,12 @@ def as_complex(X: ArrayLike, name: str = "X") -> Array:
     X : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
         Landmarks.
     name : str, default="X"
-        The name in error messages.
+        The name of X in error messages.
 
     Returns
     -------
     ndarray of shape (n, k), complex
-        complex64 for float32, else complex128.
+        complex64 if X is float32 or complex64, else complex128.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def as_complex(X: ArrayLike, name: str = "X") -> Array:
     array([[0.+0.j, 1.+0.j, 0.+1.j]])
     """
     array = _as_array(X, name)
-    single = array.dtype in (np.float32, np.complex64)
-    kind = np.complex64 if single else np.complex128
+    is_single = array.dtype in (np.float32, np.complex64)
+    kind = np.complex64 if is_single else np.complex128
     if not np.iscomplexobj(array):
-        real = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
+        real = np.ascontiguousarray(array, dtype=np.float32 if is_single else np.float64)
         array = real.reshape(len(real), math.prod(real.shape[1:])).view(kind)
     z = np.ascontiguousarray(array, dtype=kind)
     _check_landmarks(z, name)
@@ -80,7 +80,7 @@ def as_points(X: ArrayLike, name: str = "X") -> Array:
 
 
 def form_of(X: Any) -> str:
-    """Return "complex", "points" or "flat"."""
+    """Return the form of landmarks: "complex", "points" or "flat"."""
     array = X if hasattr(X, "ndim") else np.asarray(X)
     if array.ndim == 3:
         return "points"
@@ -88,7 +88,7 @@ def form_of(X: Any) -> str:
 
 
 def _as_array(X: Any, name: str) -> Array:
-    """Return X as an array, or raise unless its dtype and shape are those of landmarks."""
+    """Return X as an array, or raise if its dtype or shape is not that of landmarks."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
     check_not_masked(X, name, "the landmarks")
@@ -99,7 +99,7 @@ def _as_array(X: Any, name: str) -> Array:
     if array.dtype.kind in "mM":  # NumPy would convert dates silently
         raise ValueError(f"{name} must hold numbers; got {array.dtype}.")
     if array.dtype.kind not in "fiucb":
-        refuse_ragged(X, name, "Specimen")
+        check_equal_shapes(X, name, "Specimen")
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -107,7 +107,7 @@ def _as_array(X: Any, name: str) -> Array:
     if array.ndim == 3 and array.shape[2] == 3:
         raise ValueError(
             f"{name} has landmarks in three dimensions, shape {array.shape}; planar shapes have "
-            "two coordinates for each."
+            "two coordinates per landmark."
         )
     flat = array.ndim == 2 and (np.iscomplexobj(array) or array.shape[1] % 2 == 0)
     points = array.ndim == 3 and array.shape[2] == 2 and not np.iscomplexobj(array)
@@ -119,16 +119,16 @@ def _as_array(X: Any, name: str) -> Array:
     return array
 
 
-def refuse_ragged(X: Any, name: str, thing: str) -> None:
-    """Raise if one of several arrays has another shape than the first."""
+def check_equal_shapes(X: Any, name: str, kind: str) -> None:
+    """Raise if an array in X differs in shape from the first one."""
     try:
         shapes = [np.shape(each) for each in X]
     except (TypeError, ValueError):
         return
-    for number, shape in enumerate(shapes):
+    for index, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise ValueError(
-                f"{thing} {number} of {name} has shape {shape}, {thing.lower()} 0 has "
+                f"{kind} {index} of {name} has shape {shape}, {kind.lower()} 0 has "
                 f"{shapes[0]}: all must have the same shape."
             )
 
@@ -137,17 +137,17 @@ def _check_landmarks(z: Array, name: str) -> None:
     n, k = z.shape
     if n == 0:
         raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
-    if k < LEAST_LANDMARKS:
+    if k < MIN_LANDMARKS:
         raise ValueError(
             f"{name} has {k} landmarks for each specimen; planar shapes need at least "
-            f"{LEAST_LANDMARKS}."
+            f"{MIN_LANDMARKS}."
         )
-    bad = ~np.isfinite(z)
-    if bad.any():
-        specimen, landmark = np.argwhere(bad)[0]
+    invalid = ~np.isfinite(z)
+    if invalid.any():
+        specimen, landmark = np.argwhere(invalid)[0]
         raise ValueError(
-            f"Landmark {landmark} of specimen {specimen} of {name} is NaN or infinite. Estimate "
-            "missing landmarks, or leave the specimen out."
+            f"Landmark {landmark} of specimen {specimen} of {name} is NaN or infinite. Impute "
+            "missing landmarks, or remove the specimen."
         )
 
 
@@ -163,23 +163,22 @@ def in_form(z: Array, form: str) -> Array:
 
 
 def complex_preshapes(X: ArrayLike, name: str = "X") -> Array:
-    """Return pre-shapes as complex numbers, or raise for a specimen without size."""
+    """Return pre-shapes as complex numbers, or raise if all landmarks of a specimen coincide."""
     z = as_complex(X, name)
     centered, largest = _centered(z, name)
     with np.errstate(over="ignore"):
         spread = np.abs(z).max(axis=1)
-    wrong = ~(largest > 4 * np.finfo(z.dtype).eps * spread)
-    if wrong.any():
+    coincident = ~(largest > 4 * np.finfo(z.dtype).eps * spread)
+    if coincident.any():
         raise RowError(
-            f"The landmarks of specimen {{0}} of {name} all coincide: it has no shape. Leave it "
-            "out.",
-            int(np.argmax(wrong)),
+            f"The landmarks of specimen {{0}} of {name} all coincide: it has no shape. Remove it.",
+            int(np.argmax(coincident)),
         )
     return centered / np.linalg.norm(centered, axis=1, keepdims=True)
 
 
 def _centered(z: Array, name: str) -> tuple[Array, Array]:
-    """Return centred landmarks divided by their largest modulus, and that modulus.
+    """Return centred landmarks divided by their largest absolute value, and that value.
 
     With this scaling no square overflows or underflows.
     """
@@ -192,9 +191,9 @@ def _centered(z: Array, name: str) -> tuple[Array, Array]:
             "Rescale them.",
             int(np.argmin(np.isfinite(largest))),
         )
-    # real division: the complex one overflows for tiny divisors
-    parts = centered.view(centered.real.dtype)
-    parts /= np.where(largest > 0, largest, 1)[:, None]
+    # real division: complex division overflows for tiny divisors
+    real_view = centered.view(centered.real.dtype)
+    real_view /= np.where(largest > 0, largest, 1)[:, None]
     return centered, largest
 
 
@@ -220,10 +219,11 @@ def preshape(X: ArrayLike) -> Array:
 
 
 def helmertize(X: ArrayLike) -> Array:
-    r"""Remove location, and with it one landmark, by the Helmert matrix.
+    r"""Remove location with the Helmert matrix, which leaves k - 1 landmarks.
 
     Row j of the (k - 1) x k matrix has j entries :math:`-1/\sqrt{j(j+1)}` and then one of
-    :math:`j/\sqrt{j(j+1)}`; its rows are orthonormal, and orthogonal to constants. Size stays.
+    :math:`j/\sqrt{j(j+1)}`; its rows are orthonormal, and orthogonal to constants. Size is
+    preserved.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def helmertize(X: ArrayLike) -> Array:
 
 
 def centroid_size(X: ArrayLike) -> Array:
-    """Return the root of the summed squared distances from the centroid, shape (n,).
+    """Return the root of the sum of squared distances from the centroid, shape (n,).
 
     Examples
     --------
@@ -276,7 +276,7 @@ def extrinsic_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Arra
     Returns
     -------
     ndarray of the form of one specimen
-        A pre-shape, rotated as the first specimen of positive weight is.
+        A pre-shape, rotated to the first specimen of positive weight.
 
     Warns
     -----
@@ -315,7 +315,7 @@ def mean_preshape(u: Array, weights: Floats | None = None) -> Array:
     if values[-1] - values[-2] <= _TIE * values[-1]:
         warn_user(
             "The extrinsic mean is not defined: the two largest eigenvalues of the mean embedding "
-            "are equal. One of many solutions is returned."
+            "are equal. One of several solutions is returned."
         )
     mean = vectors[:, -1] - vectors[:, -1].mean()
     mean /= np.linalg.norm(mean)

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import RowError, as_array, check_numbers, check_sample_weight
 from .._core.types import Array
-from .shapes import refuse_ragged
+from .shapes import check_equal_shapes
 
-# How far from symmetric, relative to the largest entry, a matrix may be.
+# Allowed asymmetry, relative to the largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 
 
@@ -29,12 +29,12 @@ def check_spd(X: ArrayLike, name: str = "X") -> Array:
     X : array-like of shape (n, d, d)
         Matrices.
     name : str, default="X"
-        The name in error messages.
+        The name of X in error messages.
 
     Returns
     -------
     ndarray of shape (n, d, d)
-        float32 or float64; symmetric to the last bit.
+        float32 or float64; exactly symmetric.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def check_spd(X: ArrayLike, name: str = "X") -> Array:
     (1, 2, 2)
     """
     array = _symmetric(X, name)
-    _refuse_indefinite(np.linalg.eigvalsh(array), name)
+    _check_positive_definite(np.linalg.eigvalsh(array), name)
     return array
 
 
@@ -66,8 +66,8 @@ def spd_log(X: ArrayLike) -> Array:
             [0., 1.]]])
     """
     values, vectors = np.linalg.eigh(_symmetric(X, "X"))
-    _refuse_indefinite(values, "X")
-    return _recomposed(np.log(values), vectors)
+    _check_positive_definite(values, "X")
+    return _from_eigenpairs(np.log(values), vectors)
 
 
 def spd_exp(X: ArrayLike) -> Array:
@@ -83,16 +83,16 @@ def spd_exp(X: ArrayLike) -> Array:
     with np.errstate(over="ignore"):
         powers = np.exp(values)
     if not np.all(np.isfinite(powers)):
-        number = int(np.flatnonzero(~np.isfinite(powers).all(axis=1))[0])
-        raise ValueError(f"The exponential of matrix {number} of X overflows.")
-    return _recomposed(powers, vectors)
+        index = int(np.flatnonzero(~np.isfinite(powers).all(axis=1))[0])
+        raise ValueError(f"The exponential of matrix {index} of X overflows; rescale the matrix.")
+    return _from_eigenpairs(powers, vectors)
 
 
 def symmetric_vectors(X: ArrayLike) -> Array:
     """Return symmetric matrices as vectors of shape (n, d (d + 1)/2).
 
-    Entries off the diagonal are multiplied by √2, which preserves inner products. float32 stays,
-    other types become float64.
+    Entries off the diagonal are multiplied by √2, which preserves inner products. float32 is
+    kept; other dtypes are converted to float64.
 
     Examples
     --------
@@ -106,9 +106,9 @@ def symmetric_vectors(X: ArrayLike) -> Array:
 
 
 def symmetric_matrices(vectors: ArrayLike) -> Array:
-    """Return symmetric matrices of vectors: the inverse of `symmetric_vectors`.
+    """Convert vectors to symmetric matrices: the inverse of `symmetric_vectors`.
 
-    float32 stays, other types become float64.
+    float32 is kept; other dtypes are converted to float64.
 
     Examples
     --------
@@ -123,14 +123,14 @@ def symmetric_matrices(vectors: ArrayLike) -> Array:
     if d * (d + 1) // 2 != length:
         raise ValueError(
             "vectors of symmetric_matrices must have d (d + 1)/2 entries, 1, 3, 6, 10, …, one for "
-            f"each of the upper triangle; got {length}."
+            f"each entry of the upper triangle; got {length}."
         )
     rows, columns = np.triu_indices(d)
     factors = np.where(rows == columns, 1.0, np.sqrt(0.5)).astype(array.dtype)
-    found = np.empty((len(array), d, d), dtype=array.dtype)
-    found[:, rows, columns] = array * factors
-    found[:, columns, rows] = found[:, rows, columns]
-    return found
+    matrices = np.empty((len(array), d, d), dtype=array.dtype)
+    matrices[:, rows, columns] = array * factors
+    matrices[:, columns, rows] = matrices[:, rows, columns]
+    return matrices
 
 
 def log_euclidean_mean(X: ArrayLike, sample_weight: ArrayLike | None = None) -> Array:
@@ -191,7 +191,7 @@ def _symmetric(X: ArrayLike, name: str) -> Array:
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but matrices must be dense.")
     if isinstance(X, (list, tuple)):
-        refuse_ragged(X, name, "Matrix")
+        check_equal_shapes(X, name, "Matrix")
     array = as_array(X, name, "the matrices")
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers; got {array.dtype}.")
@@ -205,34 +205,35 @@ def _symmetric(X: ArrayLike, name: str) -> Array:
         raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
     finite = np.isfinite(array).all(axis=(1, 2))
     if not finite.all():
-        number = int(np.flatnonzero(~finite)[0])
-        raise ValueError(f"Matrix {number} of {name} has entries that are NaN or infinite.")
+        index = int(np.flatnonzero(~finite)[0])
+        raise ValueError(f"Matrix {index} of {name} has entries that are NaN or infinite.")
     transposed = array.transpose(0, 2, 1)
     difference = np.abs(array - transposed).max(axis=(1, 2))
     allowed = _ASYMMETRY[array.dtype] * np.abs(array).max(axis=(1, 2))
     if np.any(difference > allowed):
-        number = int(np.argmax(difference > allowed))
+        index = int(np.argmax(difference > allowed))
         raise ValueError(
-            f"Matrix {number} of {name} is not symmetric: entries differ from their mirror images "
-            f"by up to {difference[number]:.2g}. Take (A + A.T) / 2 if that is rounding."
+            f"Matrix {index} of {name} is not symmetric: it differs from its transpose by up to "
+            f"{difference[index]:.2g}. Use (A + A.T) / 2 if this is rounding error."
         )
     return (array + transposed) / 2
 
 
-def _refuse_indefinite(values: Array, name: str) -> None:
-    """Raise unless the eigenvalues, ascending, are positive beyond rounding."""
+def _check_positive_definite(values: Array, name: str) -> None:
+    """Raise unless all eigenvalues (ascending) are positive by more than rounding error."""
     floor = values.shape[1] * np.finfo(values.dtype).eps * np.abs(values).max(axis=1)
-    bad = ~(values[:, 0] > floor)
-    if bad.any():
-        number = int(np.flatnonzero(bad)[0])
+    invalid = ~(values[:, 0] > floor)
+    if invalid.any():
+        index = int(np.flatnonzero(invalid)[0])
         raise RowError(
             f"Matrix {{0}} of {name} is not positive definite: its smallest eigenvalue is "
-            f"{values[number, 0]:.3g}, its largest {values[number, -1]:.3g}. Shrink covariances "
+            f"{values[index, 0]:.3g}, its largest {values[index, -1]:.3g}. Shrink covariances "
             "toward a multiple of the identity, or estimate them from more observations.",
-            number,
+            index,
         )
 
 
-def _recomposed(values: Array, vectors: Array) -> Array:
-    found = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return (found + found.transpose(0, 2, 1)) / 2
+def _from_eigenpairs(values: Array, vectors: Array) -> Array:
+    """Return the matrices U diag(values) Uᵀ, exactly symmetric."""
+    matrices = (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
+    return (matrices + matrices.transpose(0, 2, 1)) / 2

@@ -18,7 +18,7 @@ from .._core.unit import (
 from ..gram.unit import squared_radius
 from ..kernels import Precomputed, as_fitted_kernel
 from ..kernels._prepared import Prepared, finite_squared_norms
-from ..kernels._profiles import has_profile, profile_of, squares_of
+from ..kernels._profiles import has_profile, profile_of, squared_distances_of
 from ..kernels.base import rectangular_block
 from ..kernels.radial import squared_distances
 from .maps import paired_angles
@@ -78,7 +78,7 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
     radius = squared_radius(fitted.diagonal(x))
     squared_radius(fitted.diagonal(y), radius, what="Y")
     if has_profile(fitted):
-        complement = profile_of(fitted).one_minus(squares_of(fitted, x, y))
+        complement = profile_of(fitted).one_minus(squared_distances_of(fitted, x, y))
         return angles_from_complements(complement)[0]
     block = rectangular_block(fitted, x, y)
     block /= block.dtype.type(radius)

@@ -55,7 +55,7 @@ def read_specimens(
     except ValueError as problem:
         # replace advice for Python by advice for the command line
         text = str(problem).replace("negative='keep'", "--keep-negative")
-        text = text.replace("pass missing='nan' to have NaN", "remove the specimen")
+        text = text.replace("pass missing='nan' to read it as NaN", "remove the specimen")
         raise InputError(text) from None
     found: NDArray[np.str_] | None = None
     name = label_regex

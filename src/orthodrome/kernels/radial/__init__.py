@@ -1,6 +1,6 @@
 """Kernels that are functions of the Euclidean distance, k(x, y) = h(‖x - y‖²).
 
-Every one gives its profile h, the derivative of h with respect to d² (pre-images need it) and
+Each kernel provides its profile h, the derivative of h with respect to d² (pre-images need it) and
 1 - h without cancellation (angles on the sphere need it).
 """
 

@@ -45,7 +45,7 @@ class Spherical(_Compact):
     def profile(self, d2: ArrayLike) -> Array:
         """Evaluate 1 - 3t/2 + t³/2."""
         t = self._argument(d2)
-        # the same polynomial as (1 - t)² (2 + t)/2, which is accurate at the edge of the support
+        # the factored form is accurate at the edge of the support
         return 0.5 * (1 - t) ** 2 * (2 + t)
 
     def profile_derivative(self, d2: ArrayLike) -> Array:
@@ -59,7 +59,7 @@ class Spherical(_Compact):
         t = self._argument(d2)
         return t * (1.5 - 0.5 * t * t)
 
-    def _definite(self, n_features: int) -> bool:
+    def _is_definite(self, n_features: int) -> bool:
         return n_features <= 3
 
     def _apply_profile(self, block: Array) -> None:
@@ -104,5 +104,5 @@ class Circular(_Compact):
         t = self._argument(d2)
         return (np.arcsin(t) + t * np.sqrt((1 - t) * (1 + t))) * (2 / math.pi)
 
-    def _definite(self, n_features: int) -> bool:
+    def _is_definite(self, n_features: int) -> bool:
         return n_features <= 2

@@ -11,8 +11,8 @@ from ..._core.types import Array, Floats, Indices
 from .. import _loops
 from .._prepared import Prepared
 
-# Squared distances below this, relative to the squared norms, are computed from differences. 1e-4
-# keeps 12 digits in float64; 0.05 keeps 5 in float32.
+# Squared distances below this, relative to the squared norms, are computed from differences. This
+# keeps 12 digits in float64 and 5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.05}
 
 
@@ -22,7 +22,7 @@ def _threshold(a: Prepared, b: Prepared) -> float:
 
 
 def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Array:
-    """Return squared distances between prepared points, accurate also for near ones."""
+    """Return squared distances between prepared points, accurate also for near points."""
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
         return _sparse_squared_distances(a, b)
     dtype = np.result_type(a.dtype, b.dtype)
@@ -48,13 +48,13 @@ def _sparse_squared_distances(a: Prepared, b: Prepared) -> Array:
 
 def paired_squared_distances(A: Any, B: Any, i: Indices, j: Indices) -> Floats:
     """Return squared distances between row i_k of A and row j_k of B, from differences."""
-    squares = np.empty(len(i))
+    distances = np.empty(len(i))
     for start in range(0, len(i), 65536):
-        part = slice(start, start + 65536)
-        difference = A[i[part]].astype(np.float64) - B[j[part]]
+        rows = slice(start, start + 65536)
+        difference = A[i[rows]].astype(np.float64) - B[j[rows]]
         if scipy.sparse.issparse(difference):
-            squares[part] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
+            distances[rows] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
         else:
             difference = np.asarray(difference)
-            squares[part] = np.einsum("ij,ij->i", difference, difference)
-    return squares
+            distances[rows] = np.einsum("ij,ij->i", difference, difference)
+    return distances

@@ -84,7 +84,7 @@ class Matern(ScaledRadial):
 
     @property
     def cusp(self) -> bool:  # type: ignore[override]  # depends on nu
-        """Whether the profile has infinite slope in d² at 0, which is so for ν <= 1."""
+        """Whether the profile has infinite slope in d² at 0, which holds for ν <= 1."""
         return self.nu <= 1
 
     def profile(self, d2: ArrayLike) -> Array:
@@ -118,7 +118,7 @@ class Matern(ScaledRadial):
         return np.where(u > 0, values, at_zero).astype(u.dtype)
 
     def one_minus(self, d2: ArrayLike) -> Array:
-        """Evaluate one minus the kernel, by incomplete gamma functions or by quadrature."""
+        """Evaluate 1 - k with incomplete gamma functions or quadrature."""
         u, nu = self._argument(d2)
         if nu == 0.5:
             return -np.expm1(-u)
@@ -128,21 +128,21 @@ class Matern(ScaledRadial):
             return (scipy.special.gammainc(3.0, u) + u * u / 6 * np.exp(-u)).astype(u.dtype)
         if math.isinf(nu):
             return -np.expm1(-0.5 * u * u)
-        near = max(1.0, math.sqrt(2 * nu))  # below it 1 - k may be small
+        near = max(1.0, math.sqrt(2 * nu))  # 1 - k may be small below this
         values = np.where(u < near, _matern_integral(u, nu, near), 1.0 - self.profile(d2))
         return values.astype(u.dtype)
 
     def _argument(self, d2: ArrayLike) -> tuple[Array, float]:
-        nu = _checked_order(self.nu)
+        nu = _check_order(self.nu)
         u = np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale())
-        # or an infinite polynomial of u times exp(-u) = 0 would be NaN
-        return (np.minimum(u, _NOTHING_LEFT) if nu <= 2.5 else u), nu
+        # for larger u, an infinite polynomial times exp(-u) = 0 would be NaN
+        return (np.minimum(u, _MAX_ARGUMENT) if nu <= 2.5 else u), nu
 
     def _root_factor(self, nu: float) -> float:
         return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        _checked_order(self.nu)
+        _check_order(self.nu)
         super()._resolve(X, sample_weight)
 
     def _apply_profile(self, block: Array) -> None:
@@ -157,52 +157,52 @@ class Matern(ScaledRadial):
             super()._apply_profile(block)
 
 
-def _checked_order(nu: Any) -> float:
-    """Return ν, or ∞ if that makes no difference; raise unless it is valid."""
+def _check_order(nu: Any) -> float:
+    """Validate ν and return it, or ∞ if ν is so large that the kernel is Gaussian."""
     order = check_positive(nu, "nu", "Matern", infinite=True)
-    if order < _LEAST_ORDER:
-        raise ValueError(f"nu of Matern must be at least {_LEAST_ORDER:g}; got {nu!r}.")
+    if order < _MIN_ORDER:
+        raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {nu!r}.")
     return order if order < _GAUSSIAN_ORDER else math.inf
 
 
 def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
     """Return 2^(1-ν)/Γ(ν) u^order K_order(u) times a factor, for the orders ν and ν - 1.
 
-    A sum of logarithms would lose digits to rounding.
+    Computing it from logarithms would lose digits.
     """
     if order > _LARGE_ORDER:
-        logarithm = _log_matern(np.minimum(u, _FAR * order), order)
+        logarithm = _log_matern(np.minimum(u, _MAX_RATIO * order), order)
         return np.exp(logarithm) * (factor if order == nu else 0.5 * factor / (nu - 1))
-    u = np.minimum(np.asarray(u, dtype=np.float64), _NOTHING_LEFT)
+    u = np.minimum(np.asarray(u, dtype=np.float64), _MAX_ARGUMENT)
     half, constant = u / 2, (2.0 if order == nu else 1.0) / math.gamma(nu)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         bessel = scipy.special.kve(order, u)
-        decay = np.exp(-half)  # twice, since exp(-u) underflows too early
+        decay = np.exp(-half)  # applied twice, since exp(-u) underflows earlier
         values = constant * (factor * half**order * decay) * (bessel * decay)
-    if order > 0:  # K overflows or u^order underflows: the first terms of the series
+    if order > 0:  # use the first terms of the series if K overflows or u^order underflows
         limit = factor * (constant * math.gamma(order) / 2)
-        bend = 1 - half * half / (order - 1) if order > 1 else 1.0
-        values = np.where(bessel < _MOST_BESSEL, values, limit * bend)
+        correction = 1 - half * half / (order - 1) if order > 1 else 1.0
+        values = np.where(bessel < _MAX_BESSEL, values, limit * correction)
     return values
 
 
-# Beyond this order K_ν overflows at distances where the kernel is not yet 1 to rounding, and eight
-# terms of Debye's expansion give all digits.
+# Above this order K_ν overflows at distances where the kernel still differs from 1, but eight terms
+# of Debye's expansion are accurate to rounding error.
 _LARGE_ORDER = 40.0
-_LEAST_ORDER = 1e-300  # Γ overflows soon below
-# Beyond this order ν - 1 is ν in floats, and the values differ from those of the Gaussian limit by
-# less than 0.3/ν, which is below the rounding of 1.
+_MIN_ORDER = 1e-300  # Γ overflows for much smaller orders
+# Above this order ν - 1 equals ν in float64, and values differ from those of the Gaussian kernel by
+# less than 0.3/ν, which is below rounding error.
 _GAUSSIAN_ORDER = 2.0**53
-# Beyond this multiple of a large order the kernel is 0, and squares would overflow.
-_FAR = 1e8
-# Beyond this the kernel is 0 for orders that are not large.
-_NOTHING_LEFT = 2e3
-_MOST_BESSEL = 1e300
+# For large orders: above this multiple of the order the kernel is 0, and squares would overflow.
+_MAX_RATIO = 1e8
+# For other orders: above this argument the kernel is 0.
+_MAX_ARGUMENT = 2e3
+_MAX_BESSEL = 1e300
 
 
 @lru_cache(maxsize=1)
 def _debye_polynomials() -> list[Polynomial]:
-    """Return u_0 … u_8 of Debye's expansion, by the recurrence DLMF 10.41.9."""
+    """Return u_0 … u_8 of Debye's expansion, from the recurrence DLMF 10.41.9."""
     p = Polynomial([0.0, 1.0])
     polynomials = [Polynomial([1.0])]
     for _ in range(8):
@@ -214,7 +214,7 @@ def _debye_polynomials() -> list[Polynomial]:
 
 
 def _log_matern(u: Array, nu: float) -> Array:
-    """Return log(2^(1-ν)/Γ(ν) u^ν K_ν(u)) for large ν, by Debye's uniform expansion of K_ν.
+    """Return log(2^(1-ν)/Γ(ν) u^ν K_ν(u)) for large ν, from Debye's uniform expansion of K_ν.
 
     It is computed relative to u = 0, where the value is 1, so that no large logarithms cancel.
     """
@@ -232,7 +232,7 @@ def _debye_sum(p: Array, nu: float) -> Array:
 
 
 def _matern_integral(u: Array, nu: float, near: float) -> Array:
-    """Return 1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt for u < near, by Gauss-Legendre quadrature.
+    """Return 1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt for u < near with Gauss-Legendre quadrature.
 
     With t = u x^m and m large enough, the integrand, which behaves like t^min(1, 2ν-1), is smooth.
     """

@@ -107,7 +107,7 @@ class RationalQuadratic(ScaledRadial):
     Parameters
     ----------
     alpha : float, default=1.0
-        Tail weight, positive; the kernel tends to the Gaussian one as it grows.
+        Tail weight, positive; for α → ∞ the kernel tends to the Gaussian kernel.
     sigma : float, "mean" or "median", default="mean"
         The scale; see :class:`Gaussian`.
 
@@ -148,8 +148,8 @@ class RationalQuadratic(ScaledRadial):
         s, alpha, scale = as_float(d2), self._tail(), self._scale()
         ratios = s * (0.5 / scale**2) / alpha
         logarithms = np.asarray(np.log1p(ratios))
-        far = ratios > _FAR
-        if np.any(far):  # the ratio may be infinite, its logarithm is not
+        far = ratios > _LARGE_RATIO
+        if np.any(far):  # the ratio may be infinite, but its logarithm is finite
             logarithms[far] = np.log(s[far]) - (math.log(2 * alpha) + 2 * math.log(scale))
         return logarithms
 
@@ -157,12 +157,12 @@ class RationalQuadratic(ScaledRadial):
         return super()._fits_float32(largest) and 1e-15 < self.alpha < 1e15
 
 
-# 1 is negligible compared with this ratio, in float64 and in float32.
-_FAR = 1e18
+# In 1 + ratio, the 1 is negligible for larger ratios, in float64 and in float32.
+_LARGE_RATIO = 1e18
 
 
 class Wave(ScaledRadial):
-    r"""Wave kernel (cardinal sine); it takes negative values.
+    r"""Wave kernel (cardinal sine); it has negative values.
 
     .. math:: k(x, y) = \frac{\sin(d/\sigma)}{d/\sigma}, \quad d = \|x - y\|
 
@@ -203,7 +203,7 @@ class Wave(ScaledRadial):
         return np.where(t > 0.3, direct, series).astype(s.dtype) / self._scale() ** 2
 
     def one_minus(self, d2: ArrayLike) -> Array:
-        """Evaluate 1 - sin(t)/t, by its series for small t."""
+        """Evaluate 1 - sin(t)/t, from its series for small t."""
         s = as_float(d2)
         t = np.sqrt(s) / self._scale()
         t2 = np.minimum(t, 0.3) ** 2
@@ -212,5 +212,5 @@ class Wave(ScaledRadial):
         )
         return np.where(t > 0.3, 1 - self.profile(s), series).astype(s.dtype)
 
-    def _definite(self, n_features: int) -> bool:
+    def _is_definite(self, n_features: int) -> bool:
         return n_features <= 3

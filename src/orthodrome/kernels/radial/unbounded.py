@@ -23,7 +23,7 @@ class _Unbounded(Radial):
 
     @property
     def cusp(self) -> bool:  # type: ignore[override]  # depends on beta
-        """Whether the profile has infinite slope in d² at 0, which is so for β < 2."""
+        """Whether the profile has infinite slope in d² at 0, which holds for β < 2."""
         return self.beta < 2
 
     def _exponent(self) -> float:
@@ -33,7 +33,7 @@ class _Unbounded(Radial):
         self._exponent()
         super()._resolve(X, sample_weight)
 
-    def _definite(self, _n_features: int) -> bool:
+    def _is_definite(self, _n_features: int) -> bool:
         return False
 
 
@@ -42,7 +42,7 @@ class Power(_Unbounded):
 
     .. math:: k(x, y) = -\|x - y\|^\beta
 
-    Centred in feature space it is positive semidefinite, so that kernel PCA may use it.
+    Centred in feature space it is positive semidefinite, so kernel PCA can use it.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Log(_Unbounded):
 
     .. math:: k(x, y) = -\log(1 + \|x - y\|^\beta)
 
-    Centred in feature space it is positive semidefinite, so that kernel PCA may use it.
+    Centred in feature space it is positive semidefinite, so kernel PCA can use it.
 
     Parameters
     ----------

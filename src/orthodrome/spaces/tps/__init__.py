@@ -1,4 +1,4 @@
-"""TPS files, the landmark files of tpsDig and related programs.
+"""Reader and writer for TPS files, the landmark files of tpsDig and related programs.
 
 A specimen is a block of coordinates and some fields, in any order::
 
@@ -10,9 +10,9 @@ A specimen is a block of coordinates and some fields, in any order::
     ID=caerulea_1
     SCALE=0.0125
 
-The reader of ktch 0.11 gives no line numbers and fails at a missing ID, exponents, double blanks,
-NA, decimal commas, remarks and lower-case keywords, hence this one. The tests compare the two on
-files that both can read.
+We do not use the reader of ktch 0.11 because it reports no line numbers and fails on missing IDs,
+exponents, double blanks, NA, decimal commas, remarks and lower-case keywords. The tests compare the
+two readers on files that both can read.
 """
 
 from .reader import TPSFile, read_tps

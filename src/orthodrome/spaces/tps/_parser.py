@@ -16,31 +16,31 @@ from ..._core.types import Floats
 
 FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# With digits on both sides, so that "1, 2" cannot be taken for two numbers with decimal commas.
+# Digits are required on both sides, so that "1, 2" is not read as numbers with decimal commas.
 _COMMA_NUMBER = re.compile(r"[+-]?[0-9]+(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _COUNT = re.compile(r"[0-9]{1,9}")
 _MISSING = {"NA", "NAN", "?"}
 _REMARK = ("#", '"', "//")
-# A remark after coordinates; no number contains these characters.
-_REMARK_BEHIND = re.compile(r"""\s*(#|"|//).*""", re.DOTALL)
-_SAME_KEY = {"COMMENTS": "COMMENT", "OUTLINES": "CURVES", "LM3": "LM"}
+# A remark after coordinates. Numbers do not contain these characters.
+_TRAILING_REMARK = re.compile(r"""\s*(#|"|//).*""", re.DOTALL)
+_ALIASES = {"COMMENTS": "COMMENT", "OUTLINES": "CURVES", "LM3": "LM"}
 # Fields that identify a specimen.
 _IDENTITY = frozenset({"ID", "IMAGE", "SCALE"})
-# Names with a meaning; fields of other names are kept as they are.
-RESERVED = _IDENTITY | {"COMMENT", "LM", "CURVES", "POINTS"} | set(_SAME_KEY)
-_LONGEST_SHOWN = 60
+# Names with a defined meaning; other fields are kept unchanged.
+RESERVED = _IDENTITY | {"COMMENT", "LM", "CURVES", "POINTS"} | set(_ALIASES)
+_MAX_SHOWN = 60
 
 
-def counted(thing: str, index: int) -> str:
-    """Return a label for errors, counted from 1 and from 0: "specimen 3 (index 2)"."""
-    return f"{thing} {index + 1} (index {index})"
+def number_and_index(kind: str, index: int) -> str:
+    """Return a label for error messages, such as "specimen 3 (index 2)"."""
+    return f"{kind} {index + 1} (index {index})"
 
 
 # ---------------------------------------------------------------------------- lines
 
 
 def name_and_text(source: Any) -> tuple[str, str]:
-    """Return the name and the text of a path or an open file."""
+    """Return the name and the text of a file, given as a path or an open file."""
     try:
         if hasattr(source, "read"):
             name = str(getattr(source, "name", "<text>"))
@@ -54,11 +54,11 @@ def name_and_text(source: Any) -> tuple[str, str]:
             )
     except UnicodeDecodeError as problem:
         raise ValueError(
-            f"{name} is not in the encoding it was opened with ({problem}); give its path, or "
+            f"{name} is not in the encoding it was opened with ({problem}); pass its path, or "
             "open it with encoding='latin-1'."
         ) from None
     except IsADirectoryError:
-        raise ValueError(f"{name} is a folder, not a TPS file; give the path of a file.") from None
+        raise ValueError(f"{name} is a folder, not a TPS file; pass the path of a file.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
     return name, _decoded(content) if isinstance(content, bytes) else content
@@ -76,7 +76,7 @@ class Lines:
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
-        # Not splitlines, which also splits at form feeds: line numbers would differ from editors'.
+        # splitlines would also split at form feeds, and line numbers would differ from editors'.
         # DOS programs may end a text with Ctrl-Z.
         self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a"))
         while len(self._lines) > 1 and not self._lines[-1].strip():
@@ -85,20 +85,22 @@ class Lines:
         for number, line in enumerate(self._lines, start=1):
             if "\0" in line:
                 raise self.error(
-                    number, "the file holds zero bytes, so it is binary or UTF-16; save it as UTF-8"
+                    number, "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
                 )
         stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
-        self.left = deque(line for line in stripped if line[1] and not line[1].startswith(_REMARK))
+        self.remaining = deque(
+            line for line in stripped if line[1] and not line[1].startswith(_REMARK)
+        )
 
     def peek(self) -> tuple[int, str]:
         """Return the number and the text of the next line; the text is empty at the end."""
-        return self.left[0] if self.left else (self.last, "")
+        return self.remaining[0] if self.remaining else (self.last, "")
 
     def error(self, number: int, reason: str) -> ValueError:
-        """Return the error of a line: file, number, reason, and the line, shortened."""
+        """Return an error with the file, the line number, the reason and the (shortened) line."""
         line = self._lines[number - 1].strip()
-        if len(line) > _LONGEST_SHOWN:
-            line = line[:_LONGEST_SHOWN] + "…"
+        if len(line) > _MAX_SHOWN:
+            line = line[:_MAX_SHOWN] + "…"
         return ValueError(f"{self.name}, line {number}: {reason}. The line is {line!r}.")
 
 
@@ -133,8 +135,8 @@ class Specimen:
         return self.fields.get("ID") or stem or str(self.position)
 
     @property
-    def called(self) -> str:
-        """The label in errors."""
+    def label(self) -> str:
+        """The label in error messages."""
         return f"specimen {self.name!r} (index {self.position - 1})"
 
     def blocks(self) -> list[Points]:
@@ -142,34 +144,34 @@ class Specimen:
         return [*([] if self.landmarks is None else [self.landmarks]), *self.curves]
 
     def coordinates(self, *, with_curves: bool) -> Floats:
-        """Return the landmarks, with `with_curves` followed by the points of the curves."""
+        """Return the landmarks and, with `with_curves`, the points of the curves after them."""
         return np.concatenate([b.coordinates for b in self.blocks()[: None if with_curves else 1]])
 
     def other(self) -> dict[str, str]:
-        """Return the fields without a meaning here."""
+        """Return the fields whose names are not reserved."""
         return {key: value for key, value in self.fields.items() if key not in RESERVED}
 
 
 class Parser:
-    """Parses lines into specimens in one pass."""
+    """Parser of lines into specimens, in one pass."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self._specimens: list[Specimen] = []
-        # The fields before the first LM; None until there is one.
+        # The fields before the first LM; None until the first LM is read.
         self._leading: frozenset[str] | None = None
-        # The meaning of commas, and the line that decided it.
+        # The meaning of commas, and the line that determined it.
         self._commas: tuple[str, int] | None = None
 
     def specimens(self) -> list[Specimen]:
         """Parse all lines."""
-        while self._lines.left:
-            number, text = self._lines.left.popleft()
+        while self._lines.remaining:
+            number, text = self._lines.remaining.popleft()
             match = FIELD.fullmatch(text)
             if match is None:
-                raise self._lines.error(number, _misplaced(text))
+                raise self._lines.error(number, _reason(text))
             spelling = match[1].upper()
-            key = _SAME_KEY.get(spelling, spelling)
+            key = _ALIASES.get(spelling, spelling)
             specimen = self._specimen_of(key, number)
             self._store(specimen, key, match[2], number)
             if key == "LM":
@@ -179,7 +181,7 @@ class Parser:
             elif key == "CURVES":
                 self._read_curves(specimen, number)
             elif key == "POINTS":
-                raise self._lines.error(number, "more POINTS= than a CURVES= before it promises")
+                raise self._lines.error(number, "more POINTS= than the CURVES= before it declares")
             elif key == "SCALE":
                 specimen.scale = self._read_scale(match[2], number)
         self._check_end()
@@ -204,7 +206,7 @@ class Parser:
                 raise self._lines.error(
                     number,
                     f"a second {key}= for one specimen; the first is on line "
-                    f"{specimen.field_lines[key]}, and no LM= begins another specimen between them",
+                    f"{specimen.field_lines[key]}, and no LM= starts a new specimen between them",
                 )
             value = f"{specimen.fields[key]}\n{value}"
         specimen.fields[key] = value
@@ -217,24 +219,24 @@ class Parser:
             )
         count = self._read_count(specimen.fields["CURVES"], "CURVES", number)
         for index in range(count):
-            opening, text = self._lines.peek()
+            header, text = self._lines.peek()
             match = FIELD.fullmatch(text)
             if match is None or match[1].upper() != "POINTS":
                 raise self._lines.error(
-                    opening,
-                    f"CURVES={count} on line {number} promises {count} blocks that begin with "
-                    f"POINTS=; here number {index + 1} is due",
+                    header,
+                    f"CURVES={count} on line {number} declares {count} blocks that begin with "
+                    f"POINTS=; expected block {index + 1} here",
                 )
-            self._lines.left.popleft()
-            points = self._read_count(match[2], "POINTS", opening)
-            specimen.curves.append(self._read_points(specimen, "POINTS", points, opening))
+            self._lines.remaining.popleft()
+            points = self._read_count(match[2], "POINTS", header)
+            specimen.curves.append(self._read_points(specimen, "POINTS", points, header))
 
     def _read_count(self, value: str, keyword: str, number: int) -> int:
         if not _COUNT.fullmatch(value):
             raise self._lines.error(number, f"{keyword}= needs a whole number, got {value[:20]!r}")
         return int(value)
 
-    def _read_points(self, specimen: Specimen, keyword: str, count: int, opening: int) -> Points:
+    def _read_points(self, specimen: Specimen, keyword: str, count: int, header: int) -> Points:
         rows: list[list[float]] = []
         numbers: list[int] = []
         while len(rows) < count:
@@ -243,10 +245,10 @@ class Parser:
             if not text or "=" in coordinates:
                 raise self._lines.error(
                     number,
-                    f"{keyword}={count} on line {opening} promises {count} lines of coordinates; "
-                    f"there are {len(rows)} before this {'line' if text else 'end'}",
+                    f"{keyword}={count} on line {header} declares {count} lines of coordinates; "
+                    f"found {len(rows)} before {'this line' if text else 'the end of the file'}",
                 )
-            self._lines.left.popleft()
+            self._lines.remaining.popleft()
             rows.append(self._read_coordinates(coordinates, specimen.dimension, keyword, number))
             numbers.append(number)
         return Points(np.array(rows, dtype=np.float64).reshape(-1, specimen.dimension), numbers)
@@ -256,14 +258,14 @@ class Parser:
     ) -> list[float]:
         parts = self._split_at_commas(text, dimension, number) if "," in text else text.split()
         if len(parts) != dimension:
-            advice = "; LM3= holds three" if keyword == "LM" and len(parts) == 3 else ""
+            advice = "; use LM3= for three" if keyword == "LM" and len(parts) == 3 else ""
             raise self._lines.error(
-                number, f"{dimension} coordinates are due here, there are {len(parts)}{advice}"
+                number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
             )
         return [self._read_number(part, number) for part in parts]
 
     def _split_at_commas(self, text: str, dimension: int, number: int) -> list[str]:
-        """Split a line with commas into numbers, by the rule of :func:`read_tps`."""
+        """Split a line with commas into numbers; :func:`read_tps` describes the rules."""
         by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
         if len(by_blanks) == dimension and all(map(_is_comma_number, by_blanks)):
             meaning, parts = "decimal signs", [part.replace(",", ".") for part in by_blanks]
@@ -272,8 +274,8 @@ class Parser:
         else:
             raise self._lines.error(
                 number,
-                f"this is not {dimension} coordinates, with commas as decimal signs or between "
-                "the numbers",
+                f"expected {dimension} coordinates, with commas either as decimal signs or as "
+                "separators",
             )
         if self._commas is None:
             self._commas = meaning, number
@@ -297,32 +299,32 @@ class Parser:
         if not _NUMBER.fullmatch(text):
             raise self._lines.error(number, f"{text[:20]!r} is not a number")
         if math.isinf(value := float(text)):
-            raise self._lines.error(number, f"{text[:20]!r} is too large a number")
+            raise self._lines.error(number, f"the number {text[:20]!r} is too large")
         return value
 
     def _check_end(self) -> None:
         if not self._specimens or self._leading is None:
             raise self._lines.error(
-                self._lines.last, "no LM= or LM3= up to this last line, so no landmarks"
+                self._lines.last, "the file has no LM= or LM3=, so no landmarks"
             )
         if self._specimens[-1].landmarks is None:
             raise self._lines.error(
                 self._specimens[-1].line,
-                "a specimen begins here, and the file ends without an LM= for it",
+                "this specimen has no LM=: the file ends without an LM= for it",
             )
 
 
-def _misplaced(text: str) -> str:
-    """Return why a line without a keyword is an error."""
+def _reason(text: str) -> str:
+    """Return the reason why a line without a keyword is an error."""
     parts = _without_remark(text).replace(",", " ").split()
     if all(_NUMBER.fullmatch(part) for part in parts):
         return "coordinates outside a block; the LM= or POINTS= before them has too small a count"
-    return "neither a field such as ID=name, nor expected coordinates"
+    return "expected a field such as ID=name, or coordinates after LM= or POINTS="
 
 
 def _without_remark(text: str) -> str:
     """Return a line of coordinates without a remark after them."""
-    return _REMARK_BEHIND.sub("", text)
+    return _TRAILING_REMARK.sub("", text)
 
 
 def _is_number(text: str) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._core.checks import check_choice, check_flag
 from ..._core.types import Floats
-from ._parser import Lines, Parser, Points, Specimen, counted, name_and_text
+from ._parser import Lines, Parser, Points, Specimen, name_and_text, number_and_index
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class TPSFile:
     landmarks : ndarray of shape (n, k, 2) or (n, k, 3)
         Coordinates, float64; NaN where a landmark is missing.
     ids : list of str
-        The ID of each specimen; without one the stem of its IMAGE, else its number from 1.
+        The ID of each specimen. If it has none: the stem of its IMAGE, or else its number from 1.
     images : list of str or None
         The IMAGE of each specimen.
     scales : ndarray of shape (n,)
-        The SCALE of each specimen in the file, NaN if there is none.
+        The SCALE of each specimen in the file, NaN if it has none.
     curves : list of lists of ndarray of shape (m, 2) or (m, 3)
         The curves of each specimen, NaN where a point is missing; empty if they were appended to
         the landmarks.
@@ -48,7 +48,7 @@ class TPSFile:
     other: list[dict[str, str]]
 
     def labels(self, pattern: str, *, of: Literal["ids", "images"] = "ids") -> NDArray[np.str_]:
-        r"""Extract class labels from the ids or the images by a regular expression.
+        r"""Extract class labels from the ids or the images with a regular expression.
 
         Parameters
         ----------
@@ -80,25 +80,27 @@ class TPSFile:
         try:
             expression = re.compile(pattern)
         except re.error as problem:
-            raise ValueError(f"pattern {pattern!r} is no regular expression: {problem}.") from None
+            raise ValueError(
+                f"pattern {pattern!r} is not a regular expression: {problem}."
+            ) from None
         if not expression.groups:
             raise ValueError(
-                f"pattern {pattern!r} needs a group in parentheses: the part of the {what} which "
+                f"pattern {pattern!r} needs a group in parentheses: the part of the {what} that "
                 "is the label."
             )
         found = []
         for index, text in enumerate(self.ids if of == "ids" else self.images):
-            specimen = counted("specimen", index)
+            specimen = number_and_index("specimen", index)
             if text is None:
                 raise ValueError(
                     f"There is no image of {specimen}, {self.ids[index]!r}; search the ids, or "
-                    "give the labels yourself."
+                    "specify the labels in another way."
                 )
             match = expression.search(text)
             if match is None or match[1] is None:
                 raise ValueError(
                     f"The {what} {text!r} of {specimen} does not match {pattern!r}; change the "
-                    "pattern, search the ids or images with of=, or give the labels yourself."
+                    "pattern, or search the ids or images with of=."
                 )
             found.append(match[1])
         return np.array(found, dtype=np.str_)
@@ -144,17 +146,17 @@ def read_tps(
 
     See Also
     --------
-    write_tps : Writes such files.
+    write_tps : Write TPS files.
 
     Notes
     -----
-    *Dialects.* Keywords in any case, with blanks around ``=``; LM3 for three dimensions; OUTLINES
-    for CURVES, COMMENTS for COMMENT; blank lines; remarks after ``#``, ``"`` or ``//``, on
-    lines of their own or after coordinates (``1 2 # tip``); any line ends; blanks or tabs. Unknown
-    fields are kept in `other`.
+    *Dialects.* The reader accepts keywords in any case, with blanks around ``=``; LM3 for three
+    dimensions; OUTLINES for CURVES and COMMENTS for COMMENT; blank lines; remarks after ``#``,
+    ``"`` or ``//``, on separate lines or after coordinates (``1 2 # tip``); any line endings;
+    blanks or tabs. Unknown fields are kept in `other`.
 
-    *Counting.* Errors count specimens, landmarks and curves from 1 and from 0: "landmark 2
-    (index 1)". Lines are counted from 1.
+    *Counting.* Error messages number specimens, landmarks and curves from 1 and from 0: "landmark 2
+    (index 1)". Lines are numbered from 1.
 
     *Start of a specimen.* A specimen begins at its LM. If ID, IMAGE or SCALE comes before the first
     LM of the file, then any field that came before the first LM also begins a new specimen.
@@ -165,13 +167,14 @@ def read_tps(
     lines of both kinds. Commas for thousands are not supported.
 
     *Missing landmarks.* A landmark (or a point of a curve) with a coordinate ``NA``, ``NaN`` or
-    ``?`` is missing, and all its coordinates become NaN. So is one whose coordinates are all
-    negative: programs such as tpsDig record missing landmarks like this. But aligned or centred
-    landmarks may be negative. If the file also has a point with coordinates of both signs, or if no
-    point would be left, such a landmark is an error, whatever `missing` is; a point of a curve that
-    is not appended is kept. ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps
-    them by default; with ``negNA=TRUE`` each negative coordinate is missing by itself.) The default
-    here is an error because a landmark at (-1, -1) would silently distort a shape.
+    ``?`` is missing, and all its coordinates become NaN. A landmark whose coordinates are all
+    negative is missing too: programs such as tpsDig mark missing landmarks in this way. However,
+    aligned or centred landmarks may be negative. If the file also has a point with coordinates of
+    both signs, or if no point would be left, such a landmark is an error for any value of
+    `missing`; a point of a curve that is not appended is kept. ``negative="keep"`` keeps all
+    numbers. (geomorph's `readland.tps` keeps them by default; with ``negNA=TRUE`` each negative
+    coordinate is treated as missing.) The default here is an error because a landmark at (-1, -1)
+    would silently distort a shape.
 
     References
     ----------
@@ -199,7 +202,7 @@ def read_tps(
     specimens = Parser(lines).specimens()
     appended = curves == "append"
     _check_uniform(lines, specimens, with_curves=appended)
-    _settle_missing(lines, specimens, missing=missing, negative=negative, with_curves=appended)
+    _resolve_missing(lines, specimens, missing=missing, negative=negative, with_curves=appended)
     if apply_scale:
         for specimen in specimens:
             _apply_scale(lines, specimen)
@@ -223,48 +226,53 @@ def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool
     first = specimens[0]
     count, dimension = first.coordinates(with_curves=with_curves).shape
     for specimen in specimens[1:]:
-        own_count, own_dimension = specimen.coordinates(with_curves=with_curves).shape
-        for own, expected, things in (
-            (own_dimension, dimension, "dimensions"),
-            (own_count, count, what),
+        other_count, other_dimension = specimen.coordinates(with_curves=with_curves).shape
+        for found, expected, unit in (
+            (other_dimension, dimension, "dimensions"),
+            (other_count, count, what),
         ):
-            if own != expected:
+            if found != expected:
                 raise lines.error(
                     specimen.field_lines["LM"],
-                    f"{specimen.called} has {own} {things}, the first one, "
+                    f"{specimen.label} has {found} {unit}, but the first specimen, "
                     f"{first.name!r}, has {expected}; all must have the same number",
                 )
 
 
-def _settle_missing(
+def _resolve_missing(
     lines: Lines, specimens: list[Specimen], *, missing: str, negative: str, with_curves: bool
 ) -> None:
     """Replace missing points by NaN, or raise at the first of them."""
-    signs = negative == "missing" and _negative_is_missing(
+    negative_is_missing = negative == "missing" and _negative_is_missing(
         lines, specimens, with_curves=with_curves
     )
     for specimen in specimens:
         for index, block in enumerate(specimen.blocks()):
             points = block.coordinates
             absent: NDArray[np.bool_] = np.any(np.isnan(points), axis=1)
-            if signs:
+            if negative_is_missing:
                 absent[np.all(~(points >= 0), axis=1)] = True
             if missing == "error" and absent.any() and (with_curves or not index):
                 row = int(np.argmax(absent))
                 raise lines.error(
                     block.lines[row],
-                    _missing(specimen, index, row, sign=signs and bool((points[row] < 0).any())),
+                    _missing_message(
+                        specimen,
+                        index,
+                        row,
+                        sign=negative_is_missing and bool((points[row] < 0).any()),
+                    ),
                 )
             points[absent] = np.nan
 
 
-def _missing(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
-    """Return an error message for a missing point; `sign`: because of negative coordinates."""
-    curve = f"{counted('point', row)} of {counted('curve', index - 1)}"
+def _missing_message(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
+    """Return the error message for a missing point, marked by negative coordinates if `sign`."""
+    curve = f"{number_and_index('point', row)} of {number_and_index('curve', index - 1)}"
     return (
-        f"{curve if index else counted('landmark', row)} of {specimen.called} is missing"
+        f"{curve if index else number_and_index('landmark', row)} of {specimen.label} is missing"
         + (" (negative coordinates)" if sign else "")
-        + "; complete it, or pass missing='nan' to have NaN"
+        + "; impute it, or pass missing='nan' to read it as NaN"
         + (", or negative='keep' if it is a position" if sign else "")
     )
 
@@ -272,16 +280,16 @@ def _missing(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
 def _negative_is_missing(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> bool:
     """Return whether negative coordinates mark missing points.
 
-    If they may be positions, raise at the first such landmark; dropped curves do not count.
+    If they may be positions, raise an error at the first such landmark. Dropped curves are ignored.
     """
     blocks = [block for specimen in specimens for block in specimen.blocks()]
-    wanted = blocks if with_curves else [one.blocks()[0] for one in specimens]
+    wanted = blocks if with_curves else [specimen.blocks()[0] for specimen in specimens]
     points, numbers = _points_and_lines(blocks)
-    below, above = (points < 0).any(axis=1), (points >= 0).any(axis=1)
-    mixed = below & above
-    if above.any() and not mixed.any():
+    has_negative, has_positive = (points < 0).any(axis=1), (points >= 0).any(axis=1)
+    mixed = has_negative & has_positive
+    if has_positive.any() and not mixed.any():
         return True
-    points, own_numbers = _points_and_lines(wanted)
+    points, wanted_numbers = _points_and_lines(wanted)
     suspect = (points < 0).any(axis=1) & ~(points >= 0).any(axis=1)
     if not suspect.any():
         return False
@@ -291,7 +299,7 @@ def _negative_is_missing(lines: Lines, specimens: list[Specimen], *, with_curves
         else "no point of the file would be left"
     )
     raise lines.error(
-        own_numbers[int(np.argmax(suspect))],
+        wanted_numbers[int(np.argmax(suspect))],
         f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
         "pass negative='keep' if they are, or write NA for missing landmarks",
     )
@@ -309,7 +317,7 @@ def _apply_scale(lines: Lines, specimen: Specimen) -> None:
         problem = "no SCALE" if math.isnan(specimen.scale) else "a SCALE that is not positive"
         raise lines.error(
             specimen.field_lines.get("SCALE", specimen.field_lines["LM"]),
-            f"{specimen.called} has {problem}; correct the file, or pass apply_scale=False",
+            f"{specimen.label} has {problem}; correct the file, or pass apply_scale=False",
         )
     for block in specimen.blocks():
         with np.errstate(over="ignore"):
@@ -317,5 +325,5 @@ def _apply_scale(lines: Lines, specimen: Specimen) -> None:
         if np.isinf(block.coordinates).any():
             raise lines.error(
                 specimen.field_lines["SCALE"],
-                f"the scaled coordinates of {specimen.called} are too large",
+                f"the scaled coordinates of {specimen.label} are too large",
             )

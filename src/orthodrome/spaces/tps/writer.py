@@ -1,4 +1,4 @@
-"""Write TPS files that are read back to the last bit."""
+"""Write TPS files so that coordinates are read back exactly."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..._core.checks import check_not_masked, check_numbers, check_path
 from ..._core.files import write_atomically
 from ..._core.types import Floats
 from ..._core.warn import warn_user
-from ..shapes import LEAST_LANDMARKS, in_form
-from ._parser import FIELD, RESERVED, counted
+from ..shapes import MIN_LANDMARKS, in_form
+from ._parser import FIELD, RESERVED, number_and_index
 
 
 def write_tps(
@@ -31,14 +31,14 @@ def write_tps(
     comments: Sequence[str | None] | None = None,
     other: Sequence[Mapping[str, str] | None] | None = None,
 ) -> None:
-    """Write landmarks to a TPS file; :func:`read_tps` returns them to the last bit.
+    """Write landmarks to a TPS file; :func:`read_tps` returns exactly the same values.
 
     Parameters
     ----------
     path : str or path-like
         The file. It is written atomically.
     landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
-        Coordinates. NaN is written as NA, and a landmark with one is read back as missing. Three
+        Coordinates. NaN is written as NA, and a landmark with NaN is read back as missing. Three
         dimensions are written as LM3. Flat rows x1, y1, x2, y2, … need at least three landmarks,
         to distinguish them from one specimen of shape (k, 2).
     ids : sequence of n str or int, optional
@@ -46,11 +46,12 @@ def write_tps(
     images : sequence of n str or None, optional
         The image files.
     scales : array-like of shape (n,), optional
-        Positive factors of the coordinates, NaN for none. The coordinates are written unscaled.
+        Positive factors of the coordinates, NaN if a specimen has none. The coordinates are written
+        unscaled.
     curves : sequence of n sequences of array-likes of shape (m, 2) or (m, 3), optional
         The curves of each specimen, or None.
     comments : sequence of n str or None, optional
-        Comments; one with line breaks becomes several COMMENT lines.
+        Comments. A comment with line breaks becomes several COMMENT lines.
     other : sequence of n mappings from str to str, or None, optional
         Further fields of each specimen, as in `other` of :class:`TPSFile`: names in capitals; a
         text with line breaks becomes several lines of that name.
@@ -64,13 +65,13 @@ def write_tps(
     Raises
     ------
     ValueError
-        If something could not be read back: a text with a line break or with blanks at its ends, a
-        reserved field name, an infinite coordinate, a wrong length. Errors count specimens and
-        curves as :func:`read_tps` does: "specimen 3 (index 2)".
+        If an argument could not be read back: a text with a line break or with blanks at its ends,
+        a reserved field name, an infinite coordinate, a wrong length. Messages number specimens and
+        curves as in :func:`read_tps`: "specimen 3 (index 2)".
 
     See Also
     --------
-    read_tps : Reads such files; use ``negative="keep"`` for aligned or centred landmarks.
+    read_tps : Read TPS files; use ``negative="keep"`` for aligned or centred landmarks.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def write_tps(
     SCALE=0.05
     """
     target = Path(os.path.realpath(check_path(path, "path", "write_tps")))
-    points = _checked_points(_as_specimens(landmarks), 3, "landmarks")
+    points = _check_points(_as_specimens(landmarks), 3, "landmarks")
     n, k, dimension = points.shape
     if n == 0:
         raise ValueError("landmarks of write_tps must have at least one specimen; got none.")
@@ -96,32 +97,33 @@ def write_tps(
         "curves": curves,
         "images": images,
         "ids": range(1, n + 1) if ids is None else ids,
-        "scales": _checked_scales(scales, n),
+        "scales": _check_scales(scales, n),
         "comments": comments,
         "other": other,
     }
-    columns = {name: _checked_length(values, n, name) for name, values in given.items()}
+    columns = {name: _check_length(values, n, name) for name, values in given.items()}
     written: list[str] = []
     for i in range(n):
-        own = {name: values[i] for name, values in columns.items()}
+        entries = {name: values[i] for name, values in columns.items()}
         written += [f"LM{'' if dimension == 2 else dimension}={k}", *_coordinate_lines(points[i])]
-        written += _field_lines(own, counted("specimen", i), dimension)
+        written += _field_lines(entries, number_and_index("specimen", i), dimension)
     if target.is_dir():
-        raise ValueError(f"{target} is a folder; give write_tps the path of a file.")
+        raise ValueError(f"{target} is a folder; pass the path of a file to write_tps.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
     write_atomically(target, ("\n".join(written) + "\n").encode("utf-8"))
-    _warn_of_negative(points)
+    _warn_if_negative(points)
 
 
-def _warn_of_negative(points: Floats) -> None:
-    """Warn of landmarks that :func:`read_tps` would read as missing, or reject."""
+def _warn_if_negative(points: Floats) -> None:
+    """Warn about landmarks that :func:`read_tps` would read as missing, or reject."""
     below = (points < 0).all(axis=2)
     if below.any():
         specimen, landmark = (int(i) for i in np.argwhere(below)[0])
         warn_user(
-            f"{counted('landmark', landmark).capitalize()} of {counted('specimen', specimen)} has "
-            "negative coordinates only, which mark a missing landmark in a TPS file; read it with "
+            f"{number_and_index('landmark', landmark).capitalize()} of "
+            f"{number_and_index('specimen', specimen)} has only negative coordinates, which mark "
+            "a missing landmark in a TPS file; read it with "
             "read_tps(path, negative='keep')."
         )
 
@@ -134,22 +136,22 @@ def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
     check_not_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
-    except ValueError:  # ragged: _checked_points raises
+    except ValueError:  # ragged: _check_points raises the error
         return landmarks
     if array.ndim != 2:
         return landmarks
     if array.dtype.kind == "c":
         return in_form(array, "points")
-    is_flat = array.shape[1] % 2 == 0 and array.shape[1] >= 2 * LEAST_LANDMARKS
+    is_flat = array.shape[1] % 2 == 0 and array.shape[1] >= 2 * MIN_LANDMARKS
     return array.reshape(len(array), -1, 2) if len(array) and is_flat else landmarks
 
 
-def _checked_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
-    """Return points as float64; raise unless they have `n_axes` axes and no infinite value."""
+def _check_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
+    """Return points as float64, or raise if their shape or a value is invalid."""
     try:
         array = np.asarray(points)
     except ValueError as problem:
-        raise ValueError(f"{what} of write_tps must make one array: {problem}.") from None
+        raise ValueError(f"{what} of write_tps must form one array: {problem}.") from None
     if array.ndim != n_axes or array.shape[-1] not in (2, 3) or array.dtype.kind not in "fiu":
         shapes = "(m, 2) or (m, 3)"
         if n_axes == 3:
@@ -161,27 +163,27 @@ def _checked_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
     if np.isinf(array).any():
         position = tuple(int(i) for i in np.argwhere(np.isinf(array))[0][:-1])
         raise ValueError(
-            f"{what} of write_tps must not be infinite, as at index {position}; write NaN for "
+            f"{what} of write_tps must be finite, but index {position} is infinite; use NaN for "
             "a missing landmark."
         )
     return array.astype(np.float64)
 
 
-def _checked_scales(scales: ArrayLike | None, n: int) -> list[float | None] | None:
-    """Return the scales, None for NaN."""
+def _check_scales(scales: ArrayLike | None, n: int) -> list[float | None] | None:
+    """Return the scales, with None for NaN."""
     if scales is None:
         return None
     options = {"dtype": "numeric", "ensure_2d": False, "ensure_all_finite": "allow-nan"}
     array = check_numbers(scales, "scales", "write_tps", **options)
     if array.shape != (n,) or array.dtype.kind not in "fiu" or (array <= 0).any():
         raise ValueError(
-            f"scales of write_tps must be {n} positive finite numbers, NaN for none; got {array!r}."
+            f"scales of write_tps must be {n} positive finite numbers, or NaN; got {array!r}."
         )
     return [None if math.isnan(scale) else scale for scale in array.astype(np.float64).tolist()]
 
 
-def _checked_length(values: Any, n: int, what: str) -> list[Any]:
-    """Return one entry per specimen; None means None for each."""
+def _check_length(values: Any, n: int, what: str) -> list[Any]:
+    """Return values as a list with one entry per specimen; None gives a list of None."""
     if values is None:
         return [None] * n
     try:
@@ -205,22 +207,24 @@ def _coordinate_lines(points: Floats) -> list[str]:
     return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
 
 
-def _field_lines(own: dict[str, Any], specimen: str, dimension: int) -> list[str]:
+def _field_lines(entries: dict[str, Any], specimen: str, dimension: int) -> list[str]:
     """Return the lines of a specimen after its landmarks."""
-    lines = [] if own["curves"] is None else _curve_lines(own["curves"], specimen, dimension)
-    if own["images"] not in (None, ""):
-        lines.append(f"IMAGE={_one_line(own['images'], 'images', specimen)}")
-    name = own["ids"]
+    lines = (
+        [] if entries["curves"] is None else _curve_lines(entries["curves"], specimen, dimension)
+    )
+    if entries["images"] not in (None, ""):
+        lines.append(f"IMAGE={_one_line(entries['images'], 'images', specimen)}")
+    name = entries["ids"]
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         name = str(name)
     if name is None or name == "":
-        raise ValueError(f"The id of {specimen} is {name!r}; give it a name.")
+        raise ValueError(f"The id of {specimen} is {name!r}; it must be a name.")
     lines.append(f"ID={_one_line(name, 'ids', specimen)}")
-    if own["scales"] is not None:
-        lines.append(f"SCALE={own['scales']!r}")
-    if own["comments"] not in (None, ""):
-        lines += _text_lines("COMMENT", own["comments"], "comments", specimen)
-    return lines if own["other"] is None else lines + _other_lines(own["other"], specimen)
+    if entries["scales"] is not None:
+        lines.append(f"SCALE={entries['scales']!r}")
+    if entries["comments"] not in (None, ""):
+        lines += _text_lines("COMMENT", entries["comments"], "comments", specimen)
+    return lines if entries["other"] is None else lines + _other_lines(entries["other"], specimen)
 
 
 def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
@@ -231,8 +235,8 @@ def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
         )
     lines = [f"CURVES={len(curves)}"] if len(curves) else []
     for number, curve in enumerate(curves):
-        what = f"{counted('curve', number)} of {specimen}"
-        points = _checked_points(curve, 2, what)
+        what = f"{number_and_index('curve', number)} of {specimen}"
+        points = _check_points(curve, 2, what)
         if points.shape[1] != dimension:
             raise ValueError(
                 f"{what} has {points.shape[1]} dimensions, its landmarks have {dimension}."
@@ -261,7 +265,7 @@ def _other_lines(fields: Any, specimen: str) -> list[str]:
 
 
 def _check_name(key: Any, specimen: str) -> None:
-    """Raise unless a name in `other` is read back unchanged."""
+    """Raise if a name in `other` would not be read back unchanged."""
     _one_line(key, "names in other", specimen)
     if key in RESERVED:
         raise ValueError(
@@ -277,7 +281,7 @@ def _check_name(key: Any, specimen: str) -> None:
 
 
 def _one_line(text: Any, what: str, specimen: str) -> str:
-    """Return a text, or raise unless it is read back unchanged."""
+    """Return a text, or raise if it would not be read back unchanged."""
     if not isinstance(text, str) or text != text.strip() or _UNREADABLE.search(text):
         raise ValueError(
             f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
