@@ -22,7 +22,7 @@ from orthodrome.preimage import KarcherPreimage, karcher_mean_preimage
 from orthodrome.rows import ArrayRows
 from orthodrome.sphere import exp_at_pole
 from orthodrome.sphere._clouds import Cloud
-from orthodrome.sphere.mixture import MixtureFit, first_mixture, improved
+from orthodrome.sphere.mixture import MixtureFit, expectation_maximization, first_mixture
 
 N_ITERATIONS = 15
 N_MIXTURE, N_GROUPS, N_CLOUD = size((20_000, 5_000, 1_000), (1_000, 500, 60))
@@ -52,9 +52,9 @@ def start(n: int = N_MIXTURE) -> np.ndarray:
 def ours(mean_update: str, n: int = N_MIXTURE) -> MixtureFit:
     Z, _ = coordinates(n)
     points, shares = exp_at_pole(Z), np.eye(5)[start(n)].T / len(Z)
-    return improved(
+    return expectation_maximization(
         Cloud(ArrayRows.of(points)),
-        first_mixture(points, shares, "full", 1e-8, of_a_point=1 / len(Z)),
+        first_mixture(points, shares, "full", 1e-8, unit_mass=1 / len(Z)),
         mean_update=mean_update,
         floor=1e-8,
         tol=0.0,

@@ -26,7 +26,7 @@ def plan_of(data=X, kernel=None, **request):
         (X, {"n_components": 0.9}, "gram", "krylov", "memory", "a few products suffice"),
         (X, {"memory_budget": "1MiB"}, "gram", "dense", "recompute", "the budget is 1 MiB"),
         (X, {"n_anchors": 9}, "coordinates", "nystroem", "memory", "n_anchors=9 is given"),
-        (X, {"solver": "nystroem"}, "coordinates", "nystroem", "memory", "asked for"),
+        (X, {"solver": "nystroem"}, "coordinates", "nystroem", "memory", "requested"),
         (X, {"n_anchors": 9, "tol": 0.1}, "coordinates", "nystroem", "auto", "n_anchors=9"),
         ([X[:9], X[9:]], {}, "coordinates", "nystroem", "memory", "read in blocks"),
     ],
@@ -41,7 +41,7 @@ def test_the_decision_and_its_reason(data, request_, face, name, storage, reason
 def test_own_coordinates_need_a_kernel_that_has_them_and_many_rows():
     assert plan_of(kernel=Linear()).name == "coordinates"
     assert plan_of(X[:12], kernel=Linear()).face == "gram"
-    assert plan_of(kernel=Linear(), own=False).face == "gram"
+    assert plan_of(kernel=Linear(), kernel_coordinates=False).face == "gram"
     assert plan_of(kernel=Linear(), solver="krylov").name == "krylov"
     assert plan_of(kernel=Linear(), exact=True).face == "gram"
 

@@ -1,4 +1,4 @@
-"""The base class of all estimators with a kernel, and what they share."""
+"""Base class and shared functions of all estimators with a kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .rows import ArrayRows, DaskRows, Rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
-# Size of the sample for kernel parameters that need more than moments.
+# Size of the sample for kernel parameters that cannot be computed from moments.
 SAMPLE = 8192
 
 
@@ -53,7 +53,7 @@ def _is_fitted(name: str) -> bool:
 
 @contextmanager
 def rows_renumbered(numbers: Indices) -> Iterator[None]:
-    """Translate row numbers in errors about sorted and merged rows to the caller's."""
+    """Replace row numbers in a RowError: row i becomes ``numbers[i]``, the caller's row."""
     try:
         yield
     except RowError as error:
@@ -61,31 +61,31 @@ def rows_renumbered(numbers: Indices) -> Iterator[None]:
 
 
 def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
-    """Return a fitted clone of a kernel: from all rows in memory, or from moments and a sample."""
+    """Return a clone of a kernel, fitted to rows in memory, or to moments and a sample."""
     weights = rows.columns.get("weights")
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return clone(kernel).fit_validated(rows.whole(), weights)
     numbers, counts = rows.spread(SAMPLE, weights)
-    counted = None if weights is None and len(numbers) == rows.shape[0] else counts
-    return fit_kernel(kernel, rows, rows.take(numbers), counted)
+    sample_weights = None if weights is None and len(numbers) == rows.shape[0] else counts
+    return fit_kernel(kernel, rows, rows.take(numbers), sample_weights)
 
 
 def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
     """Return the distinct rows of positive weight, sorted, if the rows are in memory.
 
-    Rows that are read in blocks are neither sorted nor merged; those of a dask array are dropped
-    if their weight is 0.
+    Rows that are read in blocks are neither sorted nor merged. Rows of weight 0 are dropped from a
+    dask array.
     """
     n, weights = rows.shape[0], rows.columns.get("weights")
     if isinstance(rows, ArrayRows):
-        merged = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
-        return merged(rows.whole(), weights)
+        merge = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
+        return merge(rows.whole(), weights)
     if is_dask_array(weights):
         weights = np.concatenate(computed(*blocks_of(weights)))
-    every = np.arange(n)
+    all_rows = np.arange(n)
     if weights is None or np.all(weights > 0) or not isinstance(rows, DaskRows):
         known = np.ones(n) if weights is None else weights
-        return Canonical(rows, known, every, every)
+        return Canonical(rows, known, all_rows, all_rows)
     index, inverse = np.flatnonzero(weights), np.full(n, -1)
     inverse[index] = np.arange(len(index))
     kept = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
@@ -108,7 +108,7 @@ def data_of(canonical: Canonical) -> Any:
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable.
 
-    `_PARAMETERS` gives the check of each parameter, see :mod:`._core.parameters`.
+    `_PARAMETERS` maps the name of each parameter to its check, see :mod:`._core.parameters`.
     """
 
     _PARAMETERS: ClassVar[dict[str, Check]] = {"memory_budget": memory_size, "verbose": verbosity}
@@ -119,7 +119,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     kernel: Any
 
     def set_params(self, **params: Any) -> Any:
-        """Set parameters, those of a kernel object as ``kernel__name``."""
+        """Set parameters; ``kernel__name`` sets a parameter of the kernel object."""
         check_kernel_parameters(self, params)
         return super().set_params(**params)
 
@@ -132,14 +132,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return as_kernel(self.kernel, type(self).__name__)
 
     def __sklearn_is_fitted__(self) -> bool:
-        # not n_features_in_, which the check of the input sets even if the fit fails
+        # n_features_in_ is not used, because it is set even if the fit fails
         return hasattr(self, "kernel_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         try:
             kernel = self._kernel_object()
-        except ValueError:  # reported by fit
+        except ValueError:  # fit reports the invalid kernel
             return tags
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
         tags.input_tags.sparse = kernel.accepts_sparse
@@ -156,13 +156,13 @@ class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return self.n_components_
 
     def _check_coordinates(self, X: Any, dtype: Any) -> NDArray[Any]:
-        """Return the coordinates for `inverse_transform`, or raise if they are not valid."""
+        """Return validated coordinates for `inverse_transform`; raise if they are invalid."""
         owner = type(self).__name__
         coordinates = check_numbers(X, "X", owner, dtype=dtype, estimator=self)
         if coordinates.shape[1] != self.n_components_:
             raise ValueError(
-                f"inverse_transform of {owner} takes {self.n_components_} coordinates per sample, "
-                f"as transform returns; got {coordinates.shape[1]}."
+                f"inverse_transform of {owner} needs {self.n_components_} coordinates per sample, "
+                f"as transform returns them; got {coordinates.shape[1]}."
             )
         return coordinates
 
@@ -173,7 +173,7 @@ class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
 
 def nystroem_or(exact: str) -> Check:
-    """Require the name of a solver, "auto", `exact` or "nystroem", or a Nystroem object."""
+    """Return a check for "auto", the name `exact`, "nystroem" or a Nystroem object."""
 
     def check(value: Any, name: str, owner: str) -> None:
         if isinstance(value, str):

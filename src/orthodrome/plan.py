@@ -18,20 +18,20 @@ from .kernels import Kernel, Precomputed
 from .rows import ArrayRows, Rows
 
 # Number of components computed first for a fraction of the variance, as in `solve_components`.
-_FIRST = 16
+_FIRST_COMPONENTS = 16
 
-# Limits for a kernel's own coordinates: their number, and the rows for each. Beyond them the
-# eigenvectors of the covariance take longer than products with the Gram matrix.
-_MOST_COORDINATES = 2048
-_ROWS_PER_COORDINATE = 3
+# Limits for the use of a kernel's own coordinates. Beyond them, eigenvectors of the covariance take
+# longer than products with the Gram matrix.
+_MAX_COORDINATES = 2048
+_MIN_ROWS_PER_COORDINATE = 3
 
-# Passes over the Gram matrix that Krylov usually needs.
+# Usual number of passes of the Krylov solver over the Gram matrix.
 _KRYLOV_PASSES = 10
 
 
 @dataclass(frozen=True)
 class Request:
-    """The parameters of an estimator that decide the plan; the names are the same.
+    """Parameters of an estimator that determine the plan, under the same names.
 
     Attributes
     ----------
@@ -41,10 +41,10 @@ class Request:
         The number of components, or the fraction of the variance.
     exact : bool
         Whether "auto" must not use coordinates.
-    own : bool
-        Whether "auto" may use a kernel's own coordinates.
+    kernel_coordinates : bool
+        Whether "auto" may use the coordinates of a linear or cosine kernel.
     passes : int
-        About how many passes over all coordinates the method makes.
+        Approximate number of passes of the method over all coordinates.
     """
 
     owner: str
@@ -57,12 +57,12 @@ class Request:
     storage: str = "auto"
     random_state: Any = None
     exact: bool = False
-    own: bool = True
+    kernel_coordinates: bool = True
     passes: int = 2
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Request:
-        """Take the parameters of an estimator; `others` replace or complete them."""
+        """Return a request with the parameters of an estimator; `others` override them."""
         given = {"owner": type(estimator).__name__}
         for name in cls.__dataclass_fields__:
             if name in vars(estimator):
@@ -70,7 +70,7 @@ class Request:
         return cls(**given | others)
 
     def resolved(self, n: int, k: int, solver: Any = None) -> Any:
-        """Return the solver object that runs for k components of n points."""
+        """Return the solver object for k components of n points."""
         options = Options(
             self.tol,
             self.max_iter,
@@ -89,7 +89,7 @@ class Plan:
     Attributes
     ----------
     face : {"gram", "coordinates"}
-        Whether points are coefficients over the Gram matrix, or vectors.
+        Whether points are represented by the Gram matrix, or as vectors.
     name : str
         The name of the solver.
     solver : solver object
@@ -97,18 +97,18 @@ class Plan:
     k : int
         The number of components computed first.
     storage : str
-        Where the Gram matrix, or the vectors, are stored. "auto" for vectors if a tolerance decides
-        the number of coordinates.
+        Where the Gram matrix or the vectors are stored. "auto" for vectors if their dimension
+        depends on a tolerance and is not known yet.
     passes : int
-        About how many passes over the Gram matrix, or over the rows, the fit makes.
+        Approximate number of passes over the Gram matrix, or over the rows.
     memory : int
-        About how many bytes the largest arrays take, without the data.
+        Approximate size of the largest arrays in bytes, without the data.
     reason : str
         The reason for this solver and this storage.
     request : Request
         The parameters of the estimator.
     tol : float
-        The tolerance of a solver of the Gram matrix; 1e-8 for LAPACK, which has none.
+        The tolerance of the solver with the Gram matrix; 1e-8 for LAPACK, which has no tolerance.
     """
 
     face: str
@@ -132,13 +132,15 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     """Return the plan of a fit to these rows.
 
     Linear and cosine kernels have coordinates of their own, which are used if there are more than
-    three rows for each. Coordinates by anchors are used if `n_anchors` or ``solver="nystroem"`` is
-    given, if the rows are read in blocks, and beyond 200,000 rows. Otherwise, and with another
-    solver, the Gram matrix is used.
+    three rows per coordinate. Coordinates from anchors are used if `n_anchors` or
+    ``solver="nystroem"`` is given, if the rows are read in blocks, or if there are more than
+    200,000 rows. Otherwise, and with other solvers, the Gram matrix is used.
     """
-    n, wanted = rows.shape[0], request.n_components
-    few = min(int(wanted) if isinstance(wanted, numbers.Integral) else _FIRST, n)
-    k = n if wanted is None else few
+    n, n_components = rows.shape[0], request.n_components
+    few = min(
+        int(n_components) if isinstance(n_components, numbers.Integral) else _FIRST_COMPONENTS, n
+    )
+    k = n if n_components is None else few
     in_blocks = not isinstance(rows, ArrayRows)
     automatic = request.solver == "auto" and not request.exact
     if automatic and request.n_anchors is None and _use_own_coordinates(rows, kernel, request):
@@ -149,7 +151,7 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     found = request.resolved(n, few, "nystroem" if in_blocks and automatic else None)
     if isinstance(found, Nystroem):
         if request.solver != "auto":
-            reason = "asked for"
+            reason = "requested"
         elif request.n_anchors is not None:
             reason = f"n_anchors={request.n_anchors} is given"
         else:
@@ -158,19 +160,19 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
         return _on_vectors(rows, found.name, found, m, k, reason, request)
     if in_blocks and not rows.lazy:
         raise ValueError(
-            f"solver={request.solver!r} of {request.owner} compares all rows with all others, and "
-            "does not take rows that are read in blocks. Use solver='nystroem', or give an array "
-            "in memory or a memory map."
+            f"solver={request.solver!r} of {request.owner} compares all rows with each other, and "
+            "cannot be used for rows that are read in blocks. Use solver='nystroem', or pass an "
+            "array in memory or a memory map."
         )
     return _on_gram(rows, kernel, found if k == few else request.resolved(n, k), k, request)
 
 
 def _use_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
-    """Return whether to use the kernel's own coordinates."""
-    if not (request.own and kernel.has_coordinates and len(rows.shape) == 2):
+    """Return whether to use the coordinates of a linear or cosine kernel."""
+    if not (request.kernel_coordinates and kernel.has_coordinates and len(rows.shape) == 2):
         return False
     n, d = rows.shape
-    return n > _ROWS_PER_COORDINATE * d and d <= _MOST_COORDINATES
+    return n > _MIN_ROWS_PER_COORDINATE * d and d <= _MAX_COORDINATES
 
 
 def _on_vectors(
@@ -181,14 +183,14 @@ def _on_vectors(
     if rows.lazy:
         storage = "recompute"
     elif solver.tol is None and (storage != "memory" or solver.n_anchors is not None):
-        # otherwise there may be fewer coordinates
+        # the number of coordinates is known
         slow, what = getattr(rows, "serial", False), "the features take"
         storage, why = storage_within(request.memory_budget, storage, memory, what, slow=slow)
         reason = f"{reason}; {why}"
     passes = request.passes
     if storage == "recompute":
         memory = 8 * m * m
-    else:  # one to choose anchors, one to compute the coordinates
+    else:  # one pass to choose anchors, one to compute the coordinates
         passes = 2
     return Plan("coordinates", name, solver, k, storage, passes, memory, reason, request)
 
@@ -196,11 +198,11 @@ def _on_vectors(
 def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) -> Plan:
     """Return the plan of a fit to the Gram matrix."""
     n, size, name = rows.shape[0], rows.dtype.itemsize, getattr(solver, "name", "")
-    wanted, reason = request.n_components, "asked for"
-    if getattr(solver, "checkpoint", None) is not None and isinstance(wanted, float):
+    n_components, reason = request.n_components, "requested"
+    if getattr(solver, "checkpoint", None) is not None and isinstance(n_components, float):
         raise ValueError(
-            f"n_components of {request.owner} must be an integer with a checkpoint, which keeps "
-            f"one run; a fraction takes several. Got {wanted!r}."
+            f"n_components of {request.owner} must be an integer with a checkpoint, which stores "
+            f"one run; a fraction needs several runs. Got {n_components!r}."
         )
     if request.solver == "auto":
         reason = choose_solver(n, k, exact=True).reason

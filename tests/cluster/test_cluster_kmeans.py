@@ -269,7 +269,7 @@ def test_weights_times_a_constant(kind):
 def test_starts_one_after_the_other_or_side_by_side(kind, most, monkeypatch):
     X = cloud(90)
     together = estimator(kind, 5, n_init=4).fit(X)
-    monkeypatch.setattr("orthodrome.sphere.lloyd._MOST_NUMBERS", most)
+    monkeypatch.setattr("orthodrome.sphere.lloyd._MAX_ENTRIES", most)
     alone = estimator(kind, 5, n_init=4).fit(X)
     np.testing.assert_array_equal(alone.labels_, together.labels_)
     assert alone.inertia_ == pytest.approx(together.inertia_, rel=1e-12)

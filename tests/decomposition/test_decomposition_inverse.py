@@ -202,8 +202,8 @@ def test_sparse_training_data(Estimator, kernel):
 # ------------------------------------------------------------------ bad and huge coordinates
 
 BAD = {
-    "few": (np.zeros((2, 1)), "takes 2 coordinates .* got 1"),
-    "many": (np.zeros((2, 5)), "takes 2 coordinates .* got 5"),
+    "few": (np.zeros((2, 1)), "needs 2 coordinates .* got 1"),
+    "many": (np.zeros((2, 5)), "needs 2 coordinates .* got 5"),
     "nan": ([[np.nan] * 2], "NaN"),
     "infinite": ([[np.inf] * 2], "infinity"),
     "1-D": ([0.0] * 2, "1D array"),

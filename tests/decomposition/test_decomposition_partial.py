@@ -283,7 +283,7 @@ def test_refusals_say_what_to_do():
     with pytest.raises(ValueError, match=r"n_components of KernelPCA must be .* got 'many'"):
         changed.transform(X)
     dask = pytest.importorskip("dask.array")
-    message = "partial_fit of KernelPCA takes no dask array; give it to"
+    message = "partial_fit of KernelPCA does not accept a dask array; pass it to"
     with pytest.raises(ValueError, match=message):
         model().partial_fit(dask.from_array(data()))
 

@@ -149,7 +149,7 @@ def test_inverse_transform_goes_back_to_the_subsphere():
     )
     back = whole.inverse_transform(whole.embedding_)
     np.testing.assert_allclose(back, whole.sphere_coordinates_, atol=1e-8)
-    with pytest.raises(ValueError, match="takes 3 coordinates per sample"):
+    with pytest.raises(ValueError, match="needs 3 coordinates per sample"):
         model.inverse_transform(np.ones((2, 2)))
 
 

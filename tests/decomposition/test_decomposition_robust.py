@@ -159,7 +159,7 @@ def test_inverse_transform_with_a_gram_matrix_takes_the_inputs():
         model.inverse_transform(model.embedding_)
     with pytest.raises(ValueError, match="one row per training sample, 42; got 41"):
         model.inverse_transform(model.embedding_, inputs=X[1:])
-    with pytest.raises(ValueError, match="takes 3 coordinates per sample"):
+    with pytest.raises(ValueError, match="needs 3 coordinates per sample"):
         model.inverse_transform(model.embedding_[:, :2], inputs=X)
     with pytest.raises(ValueError, match="only for kernel='precomputed'"):
         twin.inverse_transform(twin.embedding_, inputs=X)
@@ -187,5 +187,5 @@ def test_points_that_coincide_to_rounding_have_no_variance(center, sigma):
 
 @pytest.mark.parametrize("Estimator", [RobustKernelPCA, KernelPNS])
 def test_variance_near_rounding_gives_a_warning(Estimator):
-    with pytest.warns(UserWarning, match=r"\d\d% of the variance of Gaussian .* near rounding"):
+    with pytest.warns(UserWarning, match=r"\d\d% of the variance of Gaussian .* rounding errors"):
         Estimator(2, Gaussian(sigma=1e6)).fit(cloud())

@@ -39,7 +39,7 @@ def moments_of(f, w=None, lengths=None, *, base, cuts=(), **options):
     moments = TangentMoments.at(base, **options)
     for rows in np.split(np.arange(len(f)), cuts):
         part = [None if array is None else array[rows] for array in (w, lengths)]
-        moments = moments.with_part(f[rows], *part)
+        moments = moments.with_batch(f[rows], *part)
     return moments
 
 
@@ -127,7 +127,7 @@ def test_moments_are_immutable_and_seeded():
     before, same, other = (
         moments_of(f[:200], base=pole(), sample_size=50, seed=s) for s in (3, 3, 4)
     )
-    before.with_part(f[200:])
+    before.with_batch(f[200:])
     np.testing.assert_array_equal(before.plain, same.plain)
     np.testing.assert_array_equal(before.sample.vectors, same.sample.vectors)
     assert before.n_seen == 200
@@ -170,7 +170,7 @@ def test_shares_are_unbiased():
     means = []
     for seed in range(400):
         sample = moments_of(f, w, marks, base=pole(), sample_size=60, seed=seed).sample
-        means.append(sample.shares @ (sample.lengths == 1.0))
+        means.append(sample.normalized_weights @ (sample.lengths == 1.0))
     assert np.mean(means) == pytest.approx(400 / 580, abs=0.01)
     assert np.mean(sample.lengths == 1.0) < 0.5
 
@@ -185,7 +185,7 @@ def test_rows_of_weight_0_have_no_effect():
     np.testing.assert_array_equal(a.plain, b.plain)
     np.testing.assert_array_equal(a.stretched, b.stretched)
     np.testing.assert_array_equal(a.origin().covariance, b.origin().covariance)
-    nothing = a.with_part(f, np.zeros(len(f)))
+    nothing = a.with_batch(f, np.zeros(len(f)))
     np.testing.assert_array_equal(nothing.plain, a.plain)
     np.testing.assert_array_equal(nothing.sample.keys, a.sample.keys)
 
@@ -259,7 +259,7 @@ def test_equal_rows(n, size):
 
 def test_invalid_rows():
     for weights in (np.zeros(5), np.zeros(0)):
-        moments = TangentMoments.at(pole()).with_part(cap(n=len(weights))[0], weights)
+        moments = TangentMoments.at(pole()).with_batch(cap(n=len(weights))[0], weights)
         assert moments.count == 0
         with pytest.raises(ValueError, match="weight 0"):
             moments.origin()

@@ -157,7 +157,7 @@ def test_starts_together_equal_single_starts(kind, most, monkeypatch):
     starts = [random_labels(len(X), k, seed) for seed in range(5)]
     kept = [start.copy() for start in starts]
     alone = [run_of(centers, start, k) for start in starts]
-    monkeypatch.setattr(module, "_MOST_NUMBERS", most)
+    monkeypatch.setattr(module, "_MAX_ENTRIES", most)
     together = lloyd(centers, starts, k, max_iter=300, callback=entries.append)
     assert len({run.n_iter for run in alone}) > 1
     for one, other in zip(alone, together, strict=True):

@@ -278,12 +278,12 @@ INDEFINITE = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
         # the tangent with the largest component is named, not a short one with a larger part
         (
             lambda: exp([[1.0, 0.5, 0.0], [3.0, 100.0, 0.0], [0.0, 1.0, 0.0]], base_point=E1),
-            "row 1 has the inner product 3 with it and the length 1",
+            r"row 1 \(length 1e\+02\) has inner product 3 with it",
         ),
-        (lambda: exp([1e-5, 1e-5, 0.0], base_point=E1), "row 0 has the inner product 1e-05 with"),
+        (lambda: exp([1e-5, 1e-5, 0.0], base_point=E1), r"row 0 \(.*\) has inner product 1e-05 "),
         (
             lambda: log([1.0, 0.0], base_point=["a", "b"]),
-            "base_point of the sphere must hold numbers",
+            "base_point of log must hold numbers",
         ),
         (lambda: log_at_pole([[0.0, 1.0], [-1.0, 0.0]]), r"\(row 1\) is antipodal"),
     ],

@@ -36,10 +36,10 @@ def expectation_maximization(points, memberships, weights, *, kind="full", **opt
     """EM from memberships to begin with."""
     share = 1 / weights.sum()
     first = room.first_mixture(
-        points, memberships * weights * share, kind, options["floor"], of_a_point=share
+        points, memberships * weights * share, kind, options["floor"], unit_mass=share
     )
     cloud = Cloud(ArrayRows.of(points).zip(weights=weights))
-    return room.improved(cloud, first, **{"mean_update": "karcher"} | options)
+    return room.expectation_maximization(cloud, first, **{"mean_update": "karcher"} | options)
 
 
 def mean_gradient(points, shares, mixture):
@@ -174,7 +174,7 @@ def test_iterations_equal_the_naive_ones(kind):
     points = some_mixture(kind, scale=0.1).sample(200, np.random.RandomState(0))[0]
     start = some_mixture(kind).log_densities(points).argmax(axis=1)
     shares = one_hot(start, 3) / 200
-    expected = room.first_mixture(points, shares, kind, 1e-8, of_a_point=1 / 200)
+    expected = room.first_mixture(points, shares, kind, 1e-8, unit_mass=1 / 200)
     for _ in range(3):
         expected = naive_karcher_update(points, expected)
     found = fit(points, start, kind=kind, max_iter=3, tol=0.0)
@@ -389,9 +389,9 @@ def test_empty_components_restart_at_the_least_likely_points():
         points, memberships, np.ones(90), floor=1e-4, tol=0.0, max_iter=1
     )
     assert found.history[1]["reseeded"] == (2,)
-    first = room.first_mixture(points, memberships / 90, "full", 1e-4, of_a_point=1 / 90)
+    first = room.first_mixture(points, memberships / 90, "full", 1e-4, unit_mass=1 / 90)
     for cloud in clouds(points, np.ones(90)):
-        begun = room._reseeded(cloud, cloud.expected(first, "karcher"), found.mixture)[0]
+        begun = room._reseed_empty(cloud, cloud.expected(first, "karcher"), found.mixture)[0]
         np.testing.assert_array_equal(begun.means[2], points[-1])
 
 
@@ -400,7 +400,7 @@ def test_components_do_not_restart_at_points_of_weight_0(n_there):
     points, y = three_arms(30)
     points[-1] = unit(-points.mean(axis=0))  # far from all
     weights = np.where(np.arange(90) < n_there, 2.0, 0.0)
-    first = room.first_mixture(points, one_hot(y, 3) / 90, "full", 1e-4, of_a_point=1 / 90)
+    first = room.first_mixture(points, one_hot(y, 3) / 90, "full", 1e-4, unit_mass=1 / 90)
     local, blocks, lazy = *clouds(points, weights), dask_cloud(points, weights)
     evidence = first.log_densities(points[:n_there]) + np.log(first.weights)
     worst = np.argsort(scipy.special.logsumexp(evidence, axis=1), kind="stable")[:4]
@@ -434,9 +434,11 @@ def test_blocks_do_not_change_the_fit(kind, update):
     points, y = three_arms(60)
     weights = np.random.default_rng(0).integers(1, 4, size=len(points)).astype(np.float64)
     p = weights / weights.sum()
-    first = room.first_mixture(points, one_hot(y, 3) * p, kind, 1e-6, of_a_point=1 / p.sum())
+    first = room.first_mixture(points, one_hot(y, 3) * p, kind, 1e-6, unit_mass=1 / p.sum())
     options = {"mean_update": update, "floor": 1e-6, "tol": 1e-9, "max_iter": 30}
-    local, blocks = (room.improved(cloud, first, **options) for cloud in clouds(points, weights))
+    local, blocks = (
+        room.expectation_maximization(cloud, first, **options) for cloud in clouds(points, weights)
+    )
     assert blocks.n_iter == local.n_iter
     np.testing.assert_allclose(likelihoods(blocks), likelihoods(local), rtol=1e-11)
     np.testing.assert_allclose(blocks.mixture.means, local.mixture.means, atol=1e-10)
@@ -458,12 +460,12 @@ def test_initial_components_are_not_collapsed():
     points, y = three_arms(40)
     labels = np.where(np.arange(120) == 0, 2, np.minimum(y, 1))  # the third has one point
     shares = one_hot(labels, 3) / 120
-    first = room.first_mixture(points, shares, "full", 1e-12, of_a_point=1 / 120)
+    first = room.first_mixture(points, shares, "full", 1e-12, unit_mass=1 / 120)
     own = np.linalg.eigvalsh(first.covariances[2])
     within = np.linalg.eigvalsh(np.einsum("k,kij->ij", first.weights, first.covariances))
     assert np.all(own > 0.3 * within)
     # and a component of many points hardly feels it
-    alone = room.first_mixture(points, shares, "full", 1e-12, of_a_point=1e-15)
+    alone = room.first_mixture(points, shares, "full", 1e-12, unit_mass=1e-15)
     np.testing.assert_allclose(first.covariances[1], alone.covariances[1], rtol=0.2, atol=5e-3)
 
 

@@ -14,7 +14,7 @@ from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
 from orthodrome.sphere import _subspheres
 from orthodrome.sphere._subspheres import EPSILON, _Search, fit_subsphere
-from orthodrome.sphere.nested import CHOICES, _circular_mean, _cut_off, nested_spheres
+from orthodrome.sphere.nested import CHOICES, _circular_mean, _coordinate_subsphere, nested_spheres
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -231,7 +231,7 @@ def test_least_squares_use_newton_only_if_lbfgs_is_slow(monkeypatch):
     by_slopes = fit_subsphere(points, weights)
     assert by_slopes.converged
     assert begun == []
-    monkeypatch.setattr(_subspheres, "_MOST_LBFGS", 2)
+    monkeypatch.setattr(_subspheres, "_MAX_LBFGS", 2)
     by_both = fit_subsphere(points, weights)
     assert by_both.converged
     assert set(begun) == {2}
@@ -522,14 +522,14 @@ def test_features_are_scaled_scores():
 
 @every_power
 @pytest.mark.parametrize("great", [False, True])
-def test_cut_off_subspheres(p, great):
+def test_coordinate_subspheres(p, great):
     local = ellipsoid(40, 3)
-    found = _cut_off(local, np.full(40, 1 / 40), 3, p, great)
+    found = _coordinate_subsphere(local, np.full(40, 1 / 40), 3, p, great)
     expected = penalty(local, found.axis, found.radius, p)
     assert found.objective == pytest.approx(expected, rel=1e-12)
     poles = np.zeros((3, 4))  # and cosines may be beyond 1 by rounding
     poles[:, 2] = np.sign(p - 1.2) * np.array([1.0, np.nextafter(1, 2), np.nextafter(1, 0)])
-    assert 0 <= _cut_off(poles, np.full(3, 1 / 3), 2, p, False).radius < 1e-7
+    assert 0 <= _coordinate_subsphere(poles, np.full(3, 1 / 3), 2, p, False).radius < 1e-7
 
 
 CHAIN = fitted(ellipsoid())
@@ -560,7 +560,7 @@ def test_invalid_input(call, message):
 def test_reweighted_least_squares_replace_eigenvectors_in_many_coordinates(monkeypatch):
     points = unit(np.random.default_rng(0).normal(size=(12, 4)))
     whole = fit_subsphere(points, np.ones(12), p=1.0, great=True)
-    monkeypatch.setattr(_subspheres, "_MOST_SADDLES", 0)
+    monkeypatch.setattr(_subspheres, "_MAX_SADDLE_SIZE", 0)
     found = fit_subsphere(points, np.ones(12), p=1.0, great=True)
     assert found.converged
     assert found.objective == pytest.approx(whole.objective, rel=1e-6)

@@ -12,7 +12,7 @@ from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._descent import bend_ratios
-from orthodrome.sphere.maps import moved_along
+from orthodrome.sphere.maps import geodesic_step
 from orthodrome.sphere.newton import coordinate_mean
 
 
@@ -102,9 +102,9 @@ def test_without_tolerance_it_ends_at_rounding():
 
 @pytest.mark.parametrize("length", [0.0, 1e-200, 1e-9, 0.5, 3.0])
 def test_moved_along(length):
-    moved = moved_along(arc([0.0], 1)[0], np.array([0.0, length, 0.0]))
+    moved = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]))
     np.testing.assert_allclose(moved, arc([length], 1)[0], rtol=0, atol=1e-15)
-    short = moved_along(arc([0.0], 1)[0], np.array([0.0, length, 0.0]), 0.4)
+    short = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]), 0.4)
     np.testing.assert_allclose(short, arc([min(length, 0.4)], 1)[0], rtol=0, atol=1e-15)
 
 

@@ -39,7 +39,7 @@ from ..rows.dask import over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._clouds import Cloud
 from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import COVARIANCES, Mixture, first_mixture, improved
+from ..sphere.mixture import COVARIANCES, Mixture, expectation_maximization, first_mixture
 from ..sphere.seeding import SEEDINGS
 from .base import MAX_N_INIT, ClusterFit, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
@@ -571,7 +571,8 @@ def fit_mixture(
 ) -> tuple[ClusterFit, Status]:
     """Run EM from each set of initial labels, and keep the mixture of largest likelihood.
 
-    `sample` holds the points and weights that have labels; `options` are those of :func:`improved`.
+    `sample` holds the points and weights that have labels; `options` are those of
+    :func:`expectation_maximization`.
     """
     points, weights = sample
     variance = cloud.variance()
@@ -582,9 +583,9 @@ def fit_mixture(
         memberships = np.zeros((n_components, len(start)))
         memberships[start, np.arange(len(start))] = masses
         first = first_mixture(
-            points, memberships, covariance_type, floor, of_a_point=1 / weights.sum()
+            points, memberships, covariance_type, floor, unit_mass=1 / weights.sum()
         )
-        fits.append(improved(cloud, first, floor=floor, **options))
+        fits.append(expectation_maximization(cloud, first, floor=floor, **options))
         progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
     labels, order = numbered_by_first(_evaluate_points(best.mixture, "labels", weighted, points))

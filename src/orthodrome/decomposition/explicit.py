@@ -1,4 +1,4 @@
-"""The base class of decompositions that compute exact coordinates of the points first."""
+"""Base class of decompositions that first compute coordinates of the points."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ from ..plan import Plan, Request, make_plan
 from ..rows import as_rows
 from .view import fitted_view
 
-# Squared lengths up to this fraction may be rounding.
+# Squared lengths up to this fraction may be rounding errors.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 # Fraction of the progress bar for the Gram matrix and its factors.
-_GRAM_SHARE = 0.1
+_GRAM_FRACTION = 0.1
 
 
 class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
-    """A decomposition of exact coordinates, which come from the Gram matrix.
+    """A decomposition that works on coordinates of the points.
 
-    A subclass fits itself to coordinates (`_fit_points`) and embeds coordinates (`_embedded`).
+    The coordinates come from the Gram matrix, or from anchors. A subclass fits to coordinates
+    (`_fit_points`) and maps coordinates to the embedding (`_embedded`).
     """
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
@@ -63,17 +64,17 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     n_anchors_: int | None = None
     anchor_indices_: Indices | None = None
 
-    #: Whether coordinates are normalised; k(x, x) must then be constant.
+    #: Whether coordinates are normalised, which requires a constant k(x, x).
     _unit_points: ClassVar[bool] = False
 
     @abstractmethod
     def _fit_points(
         self, points: Floats, weights: Floats, advance: Callable[[float], None]
     ) -> dict[str, Callable[[Floats], Floats]]:
-        """Fit to coordinates; `advance` takes the fraction done.
+        """Fit to coordinates; call ``advance(fraction)`` to report progress.
 
-        Return functions of coordinates, by the name of the attribute with their value for each
-        training row; one is `embedding_`.
+        Return a dict from names of attributes with one entry per training row, such as
+        `embedding_`, to functions that compute them from coordinates.
         """
 
     @abstractmethod
@@ -93,7 +94,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
+            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out.
 
         Returns
         -------
@@ -112,13 +113,14 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         rows: Any = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
         canonical = canonical_of(rows, kernel)
         solver = getattr(self, "solver", "dense")
-        request = Request.of(self, n_components=None, solver=solver, own=False)
+        request = Request.of(self, n_components=None, solver=solver, kernel_coordinates=False)
         plan = make_plan(rows_of(canonical, kernel), kernel, request)
         self._check_memory(len(canonical.weights), plan)
         on_sphere = self._unit_points or getattr(self, "center", "") == "karcher"
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             with rows_renumbered(canonical.index):
-                # one number of anchors whatever n_components is; the Gram matrix is read once
+                # k=1: the number of anchors must not depend on n_components; the Gram matrix is
+                # read only once, so it is not stored
                 storage = "recompute" if plan.face == "gram" else plan.storage
                 plan = replace(plan, k=1, storage=storage)
                 view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
@@ -126,18 +128,18 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
                     found = isometric_coordinates(view.gram)
                 else:
                     found = principal_coordinates(view.points)
-            points = self._placed(found.points)
-            _warn_if_left_out(found.left_out, points, view.kernel)
+            points = self._normalize(found.points)
+            _warn_if_dropped(found.left_out, points, view.kernel)
             self.__dict__.update(view.attributes())
             self._decoder_, self._squared_radius_ = found.decoder, view.radius
-            progress.advance(_GRAM_SHARE, "Gram matrix")
+            progress.advance(_GRAM_FRACTION, "Gram matrix")
 
             def advance(fraction: float) -> None:
-                progress.advance(_GRAM_SHARE + (1 - _GRAM_SHARE) * fraction, "components")
+                progress.advance(_GRAM_FRACTION + (1 - _GRAM_FRACTION) * fraction, "components")
 
             with rows_renumbered(canonical.index):
                 functions = self._fit_points(points, canonical.weights, advance)
-        self._keep(functions, rows.whole(), canonical, points)
+        self._set_row_attributes(functions, rows.whole(), canonical, points)
 
     def _check_memory(self, n: int, plan: Plan) -> None:
         """Raise if the matrices exceed the memory budget."""
@@ -148,28 +150,28 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             what = "factors the Gram matrix" if exact else f"makes {m} features"
             fewer = "anchors (n_anchors)" if hasattr(self, "n_anchors") else "points"
             raise ValueError(
-                f"{type(self).__name__} {what} of {n} points, which takes "
-                f"{format_bytes(needed)}, and memory_budget is {format_bytes(budget)}. Raise "
+                f"{type(self).__name__} {what} of {n} points, which needs "
+                f"{format_bytes(needed)}, but memory_budget is {format_bytes(budget)}. Raise "
                 f"memory_budget, or fit to fewer {fewer}."
             )
 
-    def _keep(
+    def _set_row_attributes(
         self,
         functions: dict[str, Callable[[Floats], Floats]],
         X: Any,
         canonical: Canonical,
         points: Floats,
     ) -> None:
-        """Set the attributes with an entry per row; rows of weight 0 may be new points."""
-        alone = np.flatnonzero(canonical.inverse < 0)
-        new = self._coordinates(X[alone]) if len(alone) else points[:0]
-        with rows_renumbered(alone):
-            self._check_placed(new)
+        """Set the attributes with one entry per row; rows of weight 0 are treated as new points."""
+        excluded = np.flatnonzero(canonical.inverse < 0)
+        new = self._coordinates(X[excluded]) if len(excluded) else points[:0]
+        with rows_renumbered(excluded):
+            self._check_directions(new)
         for name, function in functions.items():
-            every = function(points)[canonical.inverse]
-            if len(alone):
-                every[alone] = function(new)
-            setattr(self, name, every)
+            values = function(points)[canonical.inverse]
+            if len(excluded):
+                values[excluded] = function(new)
+            setattr(self, name, values)
         self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
 
     def fit_transform(
@@ -197,21 +199,21 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
         points = self._coordinates(X)
-        self._check_placed(points)
+        self._check_directions(points)
         return self._embedded(points).astype(X.dtype, copy=False)
 
     def _coordinates(self, X: Any) -> Floats:
-        """Return the coordinates of validated data, projected on the span of the training data."""
+        """Return coordinates of validated data, projected onto the span of the training data."""
         if self._columns_ is not None:
             X = X[:, self._columns_]
         elif self._unit_points:
             squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
         cross = cross_operator(self.kernel_, X, self.X_fit_)
         products = np.asarray(cross @ self._decoder_, dtype=np.float64)
-        return self._placed(products / self._squared_radius_)
+        return self._normalize(products / self._squared_radius_)
 
-    def _placed(self, points: Floats) -> Floats:
-        """Return coordinates, normalised if need be; NaN for a point without a direction."""
+    def _normalize(self, points: Floats) -> Floats:
+        """Normalise coordinates if `_unit_points`; return NaN for points without a direction."""
         if not self._unit_points:
             return points
         lengths = np.linalg.norm(points, axis=1)
@@ -219,33 +221,33 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         return points / lengths[:, None]
 
     @staticmethod
-    def _check_placed(points: Floats) -> None:
+    def _check_directions(points: Floats) -> None:
         """Raise if a point has no direction."""
         lost = ~np.isfinite(points[:, 0])
         if lost.any():
             raise RowError(
                 "Row {0} of X has no similarity to any training point of positive weight, so it "
-                "has no place on their sphere. Choose a larger scale (sigma) of the kernel, or "
-                "leave the row out.",
+                "cannot be projected onto their sphere. Choose a larger scale (sigma) of the "
+                "kernel, or leave the row out.",
                 int(np.argmax(lost)),
             )
 
 
-def oriented(directions: Floats, coordinates: Floats, share: Floats) -> Floats:
-    """Return directions with signs that make the third moments of coordinates positive."""
-    return directions * orient(coordinates - share @ coordinates, share)
+def oriented(directions: Floats, coordinates: Floats, normalized_weights: Floats) -> Floats:
+    """Choose the signs of directions that make the third moments of coordinates positive."""
+    return directions * orient(coordinates - normalized_weights @ coordinates, normalized_weights)
 
 
-def _warn_if_left_out(left_out: float, points: Floats, kernel: Kernel) -> None:
-    """Warn if much of the variance is left out because it is near rounding."""
+def _warn_if_dropped(dropped: float, points: Floats, kernel: Kernel) -> None:
+    """Warn if much of the variance was dropped because it is close to rounding errors."""
     size = float(np.einsum("ij,ij->", points, points))
-    if left_out <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
-        return  # the rows may differ by rounding only
+    if dropped <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
+        return  # the rows may differ by rounding errors only
     spread = float(np.sum((points - points.mean(axis=0)) ** 2))
-    if left_out > 0.01 * (left_out + spread):
+    if dropped > 0.01 * (dropped + spread):
         warn_user(
-            f"{left_out / (left_out + spread):.0%} of the variance of {type(kernel).__name__} over "
-            "these data is left out: compared with the lengths of the points it is near rounding. "
-            "Choose a smaller scale (sigma), centre the data, or pass float64.",
+            f"{dropped / (dropped + spread):.0%} of the variance of {type(kernel).__name__} over "
+            "these data is left out: compared with the lengths of the points it is close to "
+            "rounding errors. Choose a smaller scale (sigma), centre the data, or pass float64.",
             UserWarning,
         )

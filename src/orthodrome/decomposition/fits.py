@@ -1,4 +1,4 @@
-"""Components of points in a geometry: on the Gram matrix, or on coordinates."""
+"""Fits of kernel PCA and kernel PGA, from the Gram matrix or from coordinates."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ from .view import points_by_anchors, warn_if_few_anchors
 OF_ROWS = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
 
 # Fraction of the progress bar for the first evaluation of the Gram matrix and the mean.
-_GRAM_SHARE = 0.2
+_GRAM_FRACTION = 0.2
 
 # Fraction of the memory budget for the coordinates and eigenvectors of all rows.
-_PART_FOR_ROWS = 0.25
+_ROW_FRACTION = 0.25
 
-# Size of the sample that decides the signs if third moments are 0 up to rounding.
-_FEW = 1024
+# Size of the sample that decides the signs if third moments are 0 up to rounding errors.
+_SAMPLE_SIZE = 1024
 
-# The default limit on the number of steps to the mean.
+# Default maximum number of steps in the search for the mean.
 _MEAN_STEPS = 200
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The result of a fit.
+    """Result of a fit.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class Fit:
     resume: Any = None
 
 
-# ---------------------------------------------------------------------- on the Gram matrix
+# ---------------------------------------------------------------------- Gram matrix
 
 
 def fit_gram(
     rows: Any, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, initial: Any
 ) -> Fit:
-    """Fit components to the Gram matrix, stored as planned; continue from `initial` if given."""
+    """Fit components to the Gram matrix; start from `initial`, an earlier solution, if given."""
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
     n, steps = X.shape[0], _MEAN_STEPS
     if isinstance(plan.solver, Dense):
@@ -87,7 +87,7 @@ def fit_gram(
         kernel = fitted_kernel(kernel, rows)
         gram = gram_operator(kernel, X, memory_budget=request.memory_budget, storage=plan.storage)
         operator, kept, mean_converged = geometry.wrap(gram, weights, steps)
-    progress.advance(_GRAM_SHARE, "Gram matrix")
+    progress.advance(_GRAM_FRACTION, "Gram matrix")
     problem = weighted_problem(operator, weights)
 
     def solve(k: int, start: NDArray[Any] | None) -> Eigenpairs:
@@ -96,7 +96,7 @@ def fit_gram(
             k,
             solver=plan.solver if k == plan.k else request.resolved(n, k),
             initial=initial if start is None else start,
-            callback=progress.residual_callback(plan.tol, _GRAM_SHARE),
+            callback=progress.residual_callback(plan.tol, _GRAM_FRACTION),
         )
 
     pairs = solve_components(problem, request.n_components, solve)
@@ -130,7 +130,7 @@ def fit_gram(
 _NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "_ridge_": None}
 
 
-# ---------------------------------------------------------------------- on coordinates
+# ---------------------------------------------------------------------- coordinates
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,13 @@ class Found:
     Attributes
     ----------
     variances : ndarray of shape (k,)
-        Descending.
+        Variances along the axes, descending.
     axes : ndarray of shape (m, k)
         The axes.
     origin : Origin
         The center of the points.
     rounding : float
-        Variances up to this size may be rounding.
+        Rounding error of the variances.
     """
 
     variances: Floats
@@ -158,9 +158,9 @@ class Found:
 def fit_coordinates(
     rows: Rows, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, alpha: float
 ) -> Fit:
-    """Fit components to coordinates of the points, by passes over the rows.
+    """Fit components to coordinates of the points, in passes over the rows.
 
-    Only the anchors are kept of the data. `alpha` is the ridge penalty of the inverse map.
+    Of the data, only the anchors are stored. `alpha` is the ridge penalty of the inverse map.
     """
     request = plan.request
     with single_threaded_blas():
@@ -177,24 +177,24 @@ def fit_coordinates(
         in_memory = isinstance(rows, ArrayRows) and not rows.mapped
         size = rows.shape[0], len(found.variances)
         fits = not rows.lazy and table_fits(*size, rows.dtype, request.memory_budget)
-        found, of_rows, function = _signed(found, points, geometry, keep=in_memory or fits)
+        found, of_rows, function = _choose_signs(found, points, geometry, keep=in_memory or fits)
         kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
         kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
-        some = rows.take(rows.spread(_FEW, points.weights)[0])
+        sample = rows.take(rows.spread(_SAMPLE_SIZE, points.weights)[0])
         if isinstance(kernel, Precomputed):
             kept["_constant_diagonal"] = constant(points.own)
-        elif not has_fixed_point(kernel, some):
+        elif not has_fixed_point(kernel, sample):
             k = kept["n_components_"]
             kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, k, alpha)
     if not np.any(kept["eigenvalues_"] > 0):
-        _warn_if_distinct(some, found.rounding, kernel)
+        _warn_if_distinct(sample, found.rounding, kernel)
     return Fit(kept)
 
 
 def find_axes(
     by: AnchorMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
 ) -> Found:
-    """Return the principal axes; their signs are arbitrary."""
+    """Return the principal axes, with arbitrary signs."""
     eps = float(np.finfo(by.dtype).eps)
     floor = 10 * origin.term_size * (eps / np.sqrt(n) + float(np.finfo(np.float64).eps))
     found = feature_axes(
@@ -203,10 +203,10 @@ def find_axes(
     return Found(found.variances, geometry.axes_of(found.axes, origin), origin, floor)
 
 
-def _signed(
+def _choose_signs(
     found: Found, points: Coordinates, geometry: Geometry, keep: bool
 ) -> tuple[Found, dict[str, Any], Any]:
-    """Choose the signs by third moments.
+    """Choose the signs that make third moments positive.
 
     Return the axes, the fitted attributes with one entry per row (if `keep`), and the map from
     blocks to coordinates.
@@ -214,47 +214,47 @@ def _signed(
     function, k, table = geometry.embedding(found.origin, found.axes), found.axes.shape[1], None
     if keep:
         table = points.map(function)
-        # a column at a time, as the temporaries take several times the memory of a column
+        # one column at a time, since temporaries need several times the memory of a column
         signs = np.concatenate([orient(table[:, [j]], points.weights) for j in range(k)])
         table[:, :k] *= signs
     else:
         sums = points.reduce(partial(_third_moments, function, k))
-        few = (points.sample(_FEW).vectors - found.origin.point) @ found.axes
-        signs = orient_by_moments(*sums, fallback=few)
+        sample = (points.sample(_SAMPLE_SIZE).vectors - found.origin.point) @ found.axes
+        signs = orient_by_moments(*sums, fallback=sample)
     found = replace(found, axes=found.axes * signs)
     function = geometry.embedding(found.origin, found.axes)
     if points.rows.lazy:
         table = points.map(function)
-    kept = {} if table is None else _of_rows(table, found, points)
-    if table is not None and geometry.on_sphere:  # a copy, so that the table is freed
+    kept = {} if table is None else _row_attributes(table, found, points)
+    if table is not None and geometry.on_sphere:  # copy, so that the table can be freed
         kept["mean_cosines_"] = table[:, k].copy()
     return found, kept, function
 
 
 def _third_moments(function: Any, k: int, block: Block) -> tuple[Any, ...]:
-    """Return the sums of the third powers of coordinates, and of their absolute values."""
+    """Return the sums of the cubes of coordinates, and of their absolute values."""
     cubes = function(block)[:, :k] ** 3
     weights = np.ones(len(cubes)) if block.weights is None else block.weights
     return weights @ cubes, weights @ np.abs(cubes)
 
 
 def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:
-    """Return whether coordinates and eigenvectors of all rows fit the memory budget.
+    """Return whether coordinates and eigenvectors of all rows fit in the memory budget.
 
     They are computed in float64, with one more column.
     """
     needed = n * (8 * (k + 1) + 2 * k * np.dtype(dtype).itemsize)
-    return needed <= _PART_FOR_ROWS * parse_bytes(memory_budget)
+    return needed <= _ROW_FRACTION * parse_bytes(memory_budget)
 
 
-def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
+def _row_attributes(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
     """Return the coordinates and eigenvectors of the rows; dask arrays stay lazy."""
     k, dtype, weights = len(found.variances), points.dtype, points.weights
     embedding, roots = table[:, :k], np.sqrt(found.variances)
     lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
-    share = 1.0 / points.shape[0] if weights is None else weights / found.origin.count
-    factor = np.sqrt(share)[:, None] if np.ndim(share) else np.sqrt(share)
-    if isinstance(embedding, np.ndarray):  # without temporaries of that size
+    p = 1.0 / points.shape[0] if weights is None else weights / found.origin.count
+    factor = np.sqrt(p)[:, None] if np.ndim(p) else np.sqrt(p)
+    if isinstance(embedding, np.ndarray):  # avoid temporaries of that size
         vectors = np.empty(embedding.shape, dtype=dtype)
         np.multiply(embedding, lengths, out=vectors, casting="same_kind")
         vectors *= factor
@@ -267,7 +267,7 @@ def _of_rows(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
 def attributes_of(
     found: Found, by: AnchorMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
 ) -> dict[str, Any]:
-    """Return the attributes without an entry per row; warn if the anchors are too few."""
+    """Return the attributes without an entry per row; warn if there are too few anchors."""
     origin, dtype, solver = found.origin, by.dtype, plan.solver
     left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
     sums = 1.0 if geometry.variances else origin.count
@@ -298,13 +298,13 @@ def attributes_of(
     }
 
 
-# ---------------------------------------------------------------------- back to inputs
+# ---------------------------------------------------------------------- inverse map
 
 
 def input_sums(rows: Any, center: Floats, features: Floats, weights: Floats) -> tuple[Any, Any]:
     """Return the sums of inputs, and of their products with features, about a center.
 
-    The center of sparse inputs is 0: differences would not be sparse.
+    The center of sparse inputs is 0, because differences would not be sparse.
     """
     x = rows if scipy.sparse.issparse(rows) else rows.astype(np.float64) - center
     return x.T @ weights, np.asarray((x.T @ (features * weights[:, None])).T)
@@ -312,7 +312,7 @@ def input_sums(rows: Any, center: Floats, features: Floats, weights: Floats) -> 
 
 @dataclass(frozen=True)
 class _RidgeSums:
-    """Moments of coordinates and inputs about points near their means."""
+    """Moments of coordinates and inputs, about points near their means."""
 
     by: AnchorMap
     function: Any
@@ -343,26 +343,26 @@ def _ridge(
     k: int,
     alpha: float,
 ) -> RidgeMap:
-    """Return the map from k coordinates to inputs, by ridge regression of all rows.
+    """Return the map from k coordinates to inputs, fitted with ridge regression to all rows.
 
-    Shapes and matrices have vectors relative to a sample only, so that they are regressed on one.
+    Shapes and matrices become vectors only relative to a sample, so they are fitted to a sample.
     """
-    most = _FEW if kernel.takes_vectors else SAMPLE
-    chosen, counts = rows.spread(most, rows.columns.get("weights"))
-    some, shares = rows.take(chosen), counts / counts.sum()
-    coordinates = geometry.regressors(function(by.block(some))[:, :k])
+    size = _SAMPLE_SIZE if kernel.takes_vectors else SAMPLE
+    chosen, counts = rows.spread(size, rows.columns.get("weights"))
+    sample, p = rows.take(chosen), counts / counts.sum()
+    coordinates = geometry.regressors(function(by.block(sample))[:, :k])
     if not kernel.takes_vectors:
-        return decode_components(coordinates, kernel.as_vectors(some)[0], shares, alpha)
-    sparse = scipy.sparse.issparse(some)
-    center = np.zeros(some.shape[1]) if sparse else shares @ some
-    sums = _RidgeSums(by, function, k, geometry, shares @ coordinates, center)
+        return decode_components(coordinates, kernel.as_vectors(sample)[0], p, alpha)
+    sparse = scipy.sparse.issparse(sample)
+    center = np.zeros(sample.shape[1]) if sparse else p @ sample
+    sums = _RidgeSums(by, function, k, geometry, p @ coordinates, center)
     count, first, second, mean, cross = rows.reduce(sums)
-    shift, moved = first / count, mean / count
+    shift, input_shift = first / count, mean / count
     return ridge_from_moments(
-        center + moved,
+        center + input_shift,
         sums.origin + shift,
         second / count - np.outer(shift, shift),
-        cross / count - np.outer(shift, moved),
+        cross / count - np.outer(shift, input_shift),
         alpha,
     )
 
@@ -378,7 +378,7 @@ def _warn_if_distinct(X: Any, rounding: float, kernel: Kernel) -> None:
     if difference.nnz if scipy.sparse.issparse(difference) else np.any(difference):
         warn_user(
             f"All components are zero: the variance of {type(kernel).__name__} over these data is "
-            f"below rounding, {rounding:.1e}. Choose a smaller scale (sigma), centre the data, "
-            "or pass float64.",
+            f"below the rounding error, {rounding:.1e}. Choose a smaller scale (sigma), centre the "
+            "data, or pass float64.",
             UserWarning,
         )

@@ -1,4 +1,4 @@
-"""The difference between kernel PCA and kernel PGA: flat feature space, or its sphere."""
+"""Geometries of feature space: flat for kernel PCA, the unit sphere for kernel PGA."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from ..sphere.newton import LogSums, coordinate_mean
 
 __all__ = ["FLAT", "SPHERE", "Flat", "Geometry", "Origin", "Sphere", "centered", "constant"]
 
-# All coordinates depend on the mean; float32 points have no more digits than these.
+# Tolerance for the gradient at the Karcher mean; float32 points do not allow a smaller one.
 _MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
-# Size of the sample whose mean is the origin of the sums of the flat covariance.
-_FEW = 1024
+# Size of the sample whose mean is the origin of the sums for the flat covariance.
+_SAMPLE_SIZE = 1024
 
-# If the mean of all rows lies farther from that of the first rows, in radians, warn. Eigenvalues of
-# points spread over wide caps were off by a per cent from about 1 rad on.
-_WIDE_DRIFT = 0.5
+# Warn if the mean of all rows is farther than this from that of the first rows, in radians. For
+# widely spread points the error of eigenvalues reached 1 % at about 1 rad.
+_MAX_DRIFT = 0.5
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The center of points with coordinates, and their covariance about it.
+    """The mean of points with coordinates, and their covariance about it.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class Origin:
     covariance : ndarray of shape (m, m)
         The covariance of the points, or of their Log maps at the mean.
     total : float
-        The variance in feature space, including the part that the anchors do not span.
+        The variance in feature space, including the variance that the anchors do not span.
     term_size : float
-        The size of the terms whose differences make up the covariance.
+        The size of the terms whose differences give the covariance.
     count : float
         The sum of the weights.
     trace, left_out : float
-        The mean of k(x, x), and the part of it that the vectors do not span.
+        The mean of k(x, x), and how much of it the vectors do not span.
     attributes : dict
         Fitted attributes of the mean.
     converged : bool
@@ -85,7 +85,7 @@ def centered(gram: GramOperator, weights: Floats | None) -> Centered:
     if not (np.all(np.isfinite(found.means)) and np.isfinite(found.trace())):
         raise ValueError(
             f"Kernel values or their sums overflow in {gram.dtype}; rescale the data, or "
-            "choose other parameters of the kernel."
+            "choose other kernel parameters."
         )
     return found
 
@@ -95,18 +95,18 @@ def centered(gram: GramOperator, weights: Floats | None) -> Centered:
 
 @dataclass(frozen=True)
 class Flat:
-    """Points about their mean in feature space: kernel PCA."""
+    """Flat feature space, with points relative to their mean: kernel PCA."""
 
     #: Whether eigenvalues are divided by the sum of the weights.
     variances = False
     on_sphere = False
-    #: About how many passes over the coordinates of all rows a fit makes.
+    #: Approximate number of passes over the coordinates of all rows in a fit.
     passes = 2
 
     def wrap(
         self, gram: GramOperator, weights: Floats | None, max_iter: int
     ) -> tuple[Centered, dict[str, Any], bool]:
-        """Return the centred Gram matrix, attributes of the mean, and that it has converged."""
+        """Return the centred Gram matrix, attributes of the mean, and True: the mean is exact."""
         operator = centered(gram, weights)
         kept = {
             "_mean_coef_": None,
@@ -125,9 +125,9 @@ class Flat:
         return None
 
     def find_origin(self, points: Coordinates, max_iter: int) -> Origin:
-        """Return the mean and the covariance, by one pass about the mean of a sample."""
-        sample = points.sample(_FEW)
-        # rounded to the precision of the vectors, so that subtracting it is exact
+        """Return the mean and the covariance, computed in one pass over the points."""
+        sample = points.sample(_SAMPLE_SIZE)
+        # round to the precision of the vectors, so that subtraction is exact
         center = (sample.shares @ sample.vectors).astype(points.dtype).astype(np.float64)
         moments = FeatureMoments.of_sums(center, points.reduce(CenteredSums(center)))
         return self.origin_of(moments)
@@ -166,13 +166,13 @@ class Flat:
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the coordinates themselves, which inputs are regressed on."""
+        """Return the regressors of the inputs, here the coordinates themselves."""
         return coordinates
 
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return the coefficients over the fitted points of the points with these coordinates."""
+        """Return points with given coordinates, as coefficients over the fitted points."""
         return coordinates @ dual_coef.T + mean.astype(dual_coef.dtype)
 
 
@@ -186,7 +186,7 @@ def _flat_coordinates(axes: Floats, offset: Floats, block: Block) -> Floats:
 
 @dataclass(frozen=True)
 class Sphere:
-    """Log maps of points at their Karcher mean: kernel PGA."""
+    """The unit sphere, with Log maps of points at their Karcher mean: kernel PGA."""
 
     variances = True
     on_sphere = True
@@ -207,7 +207,7 @@ class Sphere:
             "mean_": mean.point,
             "mean_cosines_": mean.cosines,
             "_squared_radius": radius,
-            # the trace, as Σ p θ² is less accurate where lengths are only nearly 1
+            # use the trace: Σ p θ² is less accurate if lengths are only approximately 1
             "geodesic_variance_": float(np.average(tangent.diagonal(), weights=weights)),
             "_decoder_": None,
         }
@@ -226,10 +226,10 @@ class Sphere:
         if not rows.lazy:
             return squared_radius(rows.map(partial(_diagonal, kernel)))
         total, diagonal = rows.reduce(partial(_diagonal_sums, kernel))
-        return float(diagonal / total)  # that it is constant is checked when points are made
+        return float(diagonal / total)  # the points check that it is constant
 
     def find_origin(self, points: Coordinates, max_iter: int) -> Origin:
-        """Return the Karcher mean and the covariance of the Log maps there."""
+        """Return the Karcher mean and the covariance of the Log maps at the mean."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
         warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
         count, second, angles, stretched, trace, captured = points.reduce(LogSums(mean.point))
@@ -251,13 +251,13 @@ class Sphere:
         )
 
     def origin_of(self, moments: TangentMoments, owner: str) -> Origin:
-        """Return the Karcher mean and the covariance from moments; warn if the mean has moved."""
+        """Return the Karcher mean and the covariance from moments; warn if the mean has drifted."""
         found = moments.origin()
-        if found.drift > _WIDE_DRIFT:
+        if found.drift > _MAX_DRIFT:
             warn_user(
                 f"partial_fit of {owner}: the Karcher mean of all rows lies {found.drift:.2f} rad "
                 "from that of the first rows; the larger this angle, the less accurate the "
-                "components. Shuffle the rows, or give all of them to fit.",
+                "components. Shuffle the rows, or pass all of them to fit.",
                 UserWarning,
             )
         return Origin(
@@ -278,7 +278,7 @@ class Sphere:
         )
 
     def axes_of(self, axes: Floats, origin: Origin) -> Floats:
-        """Return the axes made orthogonal to the mean; those without variance may not be."""
+        """Return the axes without their components along the mean."""
         return axes - np.outer(origin.point, origin.point @ axes)
 
     def embedding(self, origin: Origin, axes: Floats) -> Callable[[Block], Floats]:
@@ -295,22 +295,22 @@ class Sphere:
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the points of the sphere, which inputs are regressed on."""
+        """Return the regressors of the inputs, here points of the sphere."""
         return exp_at_pole(coordinates)
 
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return the coefficients over the fitted points of the points with these coordinates."""
+        """Return points with given coordinates, as coefficients over the fitted points."""
         return exp_at_pole(coordinates) @ np.column_stack([mean, dual_coef]).T
 
 
 def _sphere_coordinates(frame: Floats, block: Block) -> Floats:
-    """Return geodesic coordinates of a block of points, and last their cosines with the mean."""
+    """Return geodesic coordinates of a block of points; the last column is the cosines."""
     products = block.products(frame)
     cosines = products[:, -1]
-    _, stretches = angles_from_cosines(cosines)
-    return np.column_stack([products[:, :-1] * stretches[:, None], cosines * block.lengths])
+    _, angle_ratios = angles_from_cosines(cosines)
+    return np.column_stack([products[:, :-1] * angle_ratios[:, None], cosines * block.lengths])
 
 
 Geometry = Flat | Sphere
@@ -318,7 +318,7 @@ FLAT, SPHERE = Flat(), Sphere()
 
 
 def constant(diagonal: NDArray[Any]) -> float | None:
-    """Return the common value of a constant diagonal, None if it is not constant."""
+    """Return the value of a constant diagonal, or None if it is not constant."""
     first = float(diagonal[0])
     return first if np.allclose(diagonal, first, rtol=1e-6, atol=0) else None
 

@@ -1,4 +1,4 @@
-"""Map coordinates back to inputs."""
+"""Maps from coordinates back to inputs."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from ..preimage.ridge import RidgeMap, decode_components
 
 
 def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
-    """Return the n training inputs, dense: the fitted ones, or those given for a Gram matrix."""
+    """Return the n training inputs as a dense array: stored, or passed for a Gram matrix."""
     if X_fit is not None:
         if inputs is not None:
             raise ValueError(
-                "inputs is only for kernel='precomputed'; this estimator has its training data."
+                "inputs is only for kernel='precomputed'; this estimator stores its training data. "
+                "Leave it out."
             )
         if is_dask_array(X_fit):
             raise ValueError(
-                "inverse_transform needs all training rows in memory, and these are a dask array. "
-                "Fit with solver='nystroem', which needs the anchors only."
+                "inverse_transform needs all training rows in memory, but they are a dask array. "
+                "Fit with solver='nystroem', which needs only the anchors."
             )
         return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
     if inputs is None:
         raise ValueError(
-            "A precomputed kernel does not know the inputs: pass the training data, "
+            "inverse_transform with a precomputed kernel needs the inputs: pass the training data, "
             "inverse_transform(Z, inputs=X_train)."
         )
     array = check_numbers(inputs, "inputs", "inverse_transform", dtype=[np.float64, np.float32])
@@ -56,8 +57,8 @@ def inputs_of(
 ) -> NDArray[Any]:
     """Return inputs whose feature vectors are near the points with given coordinates.
 
-    Radial kernels, and similar ones of shapes and matrices, use a fixed-point iteration; others
-    use ridge regression.
+    Radial kernels, and distance kernels of shapes and matrices, use a fixed-point iteration. Other
+    kernels use ridge regression.
 
     Parameters
     ----------
@@ -74,13 +75,13 @@ def inputs_of(
     embedding : ndarray of shape (n_training, k)
         Coordinates of the training inputs.
     weights : ndarray of shape (n_training,) or None
-        Their weights.
+        Weights of the training inputs.
     alpha : float
-        The relative penalty of the regression.
+        The relative penalty of the ridge regression.
     fixed_point : bool, default=True
         Whether radial kernels may use the fixed-point iteration.
     decode : RidgeMap, optional
-        A regression that was fitted to more inputs.
+        A regression that was already fitted; default: fit it to `training`.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def image_of(
 ) -> NDArray[Any]:
     """Apply a function to coordinates; raise if the result overflows.
 
-    `first` is the number of the first row.
+    `first` is the row number of the first row, for messages.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         image = function(coordinates)
@@ -117,6 +118,6 @@ def image_of(
     if not finite.all():
         raise ValueError(
             f"The coordinates in row {first + int(np.argmin(finite))} of X are so large that "
-            f"their point overflows in {image.dtype}. Scale them down."
+            f"the result overflows in {image.dtype}. Scale them down."
         )
     return image

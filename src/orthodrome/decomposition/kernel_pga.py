@@ -15,9 +15,9 @@ from .spectral import SpectralDecomposition
 class KernelPGA(SpectralDecomposition):
     r"""Kernel principal geodesic analysis: principal components on the sphere in feature space.
 
-    A kernel with k(x, x) = 1 maps every datum to the unit sphere of its feature space. Distances
-    are measured along great circles, the mean is the point μ of least squared distances (the
-    Karcher mean), and the data are mapped to its tangent space,
+    A kernel with k(x, x) = 1 maps all data to the unit sphere of its feature space. Distances are
+    measured along great circles. The mean μ minimises the sum of squared distances (the Karcher
+    mean), and the data are mapped to the tangent space at the mean,
 
     .. math:: z_n = \operatorname{Log}_\mu \Phi(x_n)
         = \frac{\theta_n}{\sin\theta_n} (\Phi(x_n) - \cos\theta_n\, \mu), \qquad
@@ -26,38 +26,40 @@ class KernelPGA(SpectralDecomposition):
     The components v_q are the leading eigenvectors of the covariance
     :math:`\sum_n p_n z_n \otimes z_n`, and the coordinates are
     :math:`e_q(x) = \langle \operatorname{Log}_\mu \Phi(x), v_q \rangle`. Kernel PCA of the same
-    data needs an extra component for the curvature of the sphere, and bends distances.
+    data needs an extra component for the curvature of the sphere, and distorts distances.
 
-    The cost is little more than that of :class:`KernelPCA`: products with the tangent Gram matrix
-    :math:`T = D (K - c c^\top) D` are products with K, and the mean takes a few of them.
+    It costs little more than :class:`KernelPCA`: a product with the tangent Gram matrix
+    :math:`T = D (K - c c^\top) D` is a product with K, and the mean needs only a few products.
 
     Parameters
     ----------
     n_components : int, float in (0, 1) or None, default=None
-        The number of components. A fraction is the part of the variance to explain. None is all
-        components with a positive eigenvalue, which takes the whole spectrum of an n x n matrix.
+        The number of components, or the fraction of the variance to explain. None: all components
+        with a positive eigenvalue, which needs the whole spectrum of an n x n matrix.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data; if it
-        is not 1 it is divided out. ``Normalized(kernel)`` makes it so for any kernel.
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data; kernel
+        values are divided by it. ``Normalized(kernel)`` makes any kernel satisfy this.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
         The eigensolver; :func:`orthodrome.eigen.choose_solver` returns what "auto" uses, and why.
-        "hebbian" gives a rough answer after one or two passes over the Gram matrix (options:
-        :class:`orthodrome.eigen.Hebbian`). "nystroem" approximates all points by features from a
-        few anchors: it makes no pass over the Gram matrix and stores only the anchors (options:
-        :class:`orthodrome.eigen.Nystroem`, which can leave features unnormalised).
+        "hebbian" gives an approximate solution after one or two passes over the Gram matrix
+        (options: :class:`orthodrome.eigen.Hebbian`). "nystroem" approximates all points with
+        features computed from a few anchors; it needs no pass over the Gram matrix and stores only
+        the anchors (options: :class:`orthodrome.eigen.Nystroem`; one of them leaves features
+        unnormalised).
     tol : float, optional
         Stop when every residual ‖Ta - λa‖ is at most tol times the largest eigenvalue. Default:
         1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: add anchors
-        until the features miss at most tol times the trace of the Gram matrix; by default, use
-        `n_anchors`. (The mean is always found to a gradient of 1e-12, or to rounding.)
+        until the error of the trace of the Gram matrix is at most tol times the trace; by default,
+        use `n_anchors`. (The search for the mean stops at a gradient of 1e-12, or when only
+        rounding errors remain.)
     max_iter : int, optional
-        The largest number of products with the Gram matrix (krylov, default 200) or of passes over
-        its rows (hebbian, default 50); also of steps to the mean (default 200), except with
-        hebbian.
+        Maximum number of products with the Gram matrix (krylov, default 200) or of passes over its
+        rows (hebbian, default 50). Also the maximum number of steps in the search for the mean
+        (default 200), except with hebbian.
     n_anchors : int, optional
-        For nystroem, which "auto" uses if this is given: the largest number of anchors. Default:
-        512, or twice the number of components if that is more.
+        Maximum number of anchors for nystroem, which "auto" uses if this is given. Default: 512, or
+        twice the number of components if that is more.
     warm_start : bool, default=False
         Whether `fit` on the same data continues from the last fit: hebbian runs `max_iter` more
         passes, krylov starts from the last eigenvectors. The Karcher mean is computed again.
@@ -70,45 +72,45 @@ class KernelPGA(SpectralDecomposition):
         Ridge penalty of the inverse map for kernels that are not radial, relative to the largest
         eigenvalue.
     random_state : int, RandomState or None, default=None
-        Source of the start and the order of the passes (krylov, hebbian) or of the anchors
-        (nystroem). An integer makes results reproducible.
+        Random numbers for the start and the order of the passes (krylov, hebbian) or for the choice
+        of anchors (nystroem). An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Variances along the components, descending: the eigenvalues of the Karcher covariance,
-        which are those of P^½ T P^½, with weights p that sum to 1. (The eigenvalues of
-        :class:`KernelPCA` are not divided by n, as in scikit-learn.)
+        Variances along the components, descending: the eigenvalues of the covariance, which are
+        those of P^½ T P^½, with weights p that sum to 1. (Those of :class:`KernelPCA` are not
+        divided by n, as in scikit-learn.)
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Orthonormal eigenvectors of P^½ T P^½.
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed. For rows that are read in blocks, it and `eigenvectors_` are
-        kept only if both, computed in float64, fit a quarter of `memory_budget`.
+        Coordinates of the training data. For rows that are read in blocks, they and `eigenvectors_`
+        are stored only if both, computed in float64, fit in a quarter of `memory_budget`.
     sphere_coordinates_ : ndarray of shape (n_samples, n_components + 1)
-        The re-mapped points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …).
+        The points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …).
     geodesic_variance_ : float
         The mean squared distance from the mean, Σ p_n θ_n²: the sum of all eigenvalues.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Eigenvalues over `geodesic_variance_`.
+        Eigenvalues divided by `geodesic_variance_`.
     mean_ : ndarray of shape (n_samples,)
         Coefficients of the Karcher mean μ over the training points, normalised.
     mean_cosines_ : ndarray of shape (n_samples,)
-        ⟨Φ(x_n), μ⟩; their arccos are the distances from the mean.
+        Inner products ⟨Φ(x_n), μ⟩; arccos gives the distances from the mean.
     mean_drift_ : float
         After `partial_fit`: the angle between the mean of the first rows and that of all rows.
     mean_n_iter_, mean_gradient_norm_ : int, float
-        Steps to the mean, and ‖Σ p_n Log_μ Φ(x_n)‖ there.
+        Number of steps in the search for the mean, and ‖Σ p_n Log_μ Φ(x_n)‖ at the mean.
     dual_coef_ : ndarray of shape (n_samples, n_components)
         Coefficients of the components v_q over the training points, normalised.
     X_fit_ : ndarray, sparse array or None
-        The training data, which new points are compared with; None for a precomputed kernel. With
-        nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
-        unit vectors of the inputs; `dual_coef_` and `mean_` are then vectors of the input space. A
-        copy, except for a memory map, whose file the model needs.
+        The training data; None for a precomputed kernel. With nystroem, the anchors. With a linear
+        or cosine kernel and many more rows than columns, the unit vectors of the input space, and
+        `dual_coef_` and `mean_` are vectors of the input space. The data are copied, except for a
+        memory map, whose file the model needs.
     n_anchors_ : int or None
-        With nystroem, the number of anchors, and of rows of `dual_coef_` and `mean_`.
+        With nystroem, the number of anchors; `dual_coef_` and `mean_` have as many rows.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
         The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
@@ -120,12 +122,12 @@ class KernelPGA(SpectralDecomposition):
     solver_ : str
         The eigensolver that ran.
     n_iter_ : int
-        Products with the Gram matrix that it made.
+        Number of products with the Gram matrix, or of passes over its rows (hebbian).
     converged_ : bool
         Whether the eigensolver and the mean reached their tolerances.
     residuals_ : ndarray of shape (n_components,)
-        ‖P^½ T P^½ a - λa‖ of each component. With nystroem, the trace that the features miss, which
-        bounds the residuals of kernel PCA.
+        ‖P^½ T P^½ a - λa‖ of each component. With nystroem, the error of the trace, which bounds
+        the residuals of kernel PCA.
     history_ : list of dict
         The eigensolver's iterations.
     n_features_in_, feature_names_in_ :
@@ -133,9 +135,9 @@ class KernelPGA(SpectralDecomposition):
 
     See Also
     --------
-    KernelPCA : The flat analogue.
-    orthodrome.sphere.karcher_mean : The mean alone.
-    orthodrome.metrics.neighborhood_preservation : How good an embedding is.
+    KernelPCA : The analogue in flat feature space.
+    orthodrome.sphere.karcher_mean : Only the mean.
+    orthodrome.metrics.neighborhood_preservation : Quality of an embedding.
 
     Notes
     -----
@@ -150,12 +152,11 @@ class KernelPGA(SpectralDecomposition):
     \sum_q e_q v_q`; `inverse_transform` returns its pre-image.
     Lengths of e beyond π wrap around the sphere.
 
-    A row of weight 0 also gets coordinates, so it must lie on the sphere and not at the antipode
-    of the mean.
+    Rows of weight 0 also get coordinates, so they too must lie on the sphere, and must not be
+    antipodal to the mean.
 
-    Distances θ from the mean come from cosines, so that θ² has an absolute error of a few units in
-    the last place of 1, about 1e-15 in float64. It matters if a very large σ puts all points close
-    together.
+    Distances θ from the mean are computed from cosines, so the absolute error of θ² is about 1e-15
+    in float64. This matters if σ is so large that all points are very close together.
 
     References
     ----------
@@ -163,7 +164,7 @@ class KernelPGA(SpectralDecomposition):
 
     Examples
     --------
-    Points on a circle of the sphere S² need one geodesic component, and two flat ones:
+    Points on a great circle of the sphere S² need one component, but two in flat space:
 
     >>> import numpy as np
     >>> from orthodrome import KernelPCA, KernelPGA
@@ -179,5 +180,5 @@ class KernelPGA(SpectralDecomposition):
 
     @property
     def sphere_coordinates_(self) -> NDArray[Any]:
-        """The re-mapped training points as unit vectors in the frame (μ, v_1, v_2, …)."""
+        """The points Exp_μ(Σ e_q v_q) as unit vectors in the frame (μ, v_1, v_2, …)."""
         return over_rows(exp_at_pole, self.embedding_)

@@ -20,76 +20,74 @@ from .inverse import image_of
 class KernelPNS(ExplicitDecomposition):
     r"""Kernel principal nested spheres, optionally robust.
 
-    A kernel with k(x, x) = 1 maps the data to a sphere in feature space. The subsphere nearest to
-    them,
+    A kernel with k(x, x) = 1 maps the data to a sphere in feature space. The nearest subsphere,
 
     .. math:: \min_{v, r} \sum_n w_n \bigl((\arccos\langle v, y_n\rangle - r)^2
         + \varepsilon\bigr)^{p/2},
 
-    is a great one (r = π/2) or a small one, which follows curved data. The data are projected on
-    it, and the step is repeated down to a circle and the mean on it. The residuals, from the last
-    to the first, are the modes of variation.
+    is great (r = π/2) or small; a small one can follow curved data. The data are projected onto it.
+    This is repeated down to a circle, and ends with the mean on that circle. The residuals, from
+    the last to the first, are the modes of variation.
 
-    Exact coordinates of the points come from the eigenvectors of the Gram matrix, or from features
-    by a few anchors if there are too many points; the chain of subspheres is that of
+    Exact coordinates of the points are computed from the eigenvectors of the Gram matrix; for too
+    many points, approximate ones are computed from a few anchors. The subspheres are fitted with
     :func:`orthodrome.sphere.nested_spheres`.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The dimension D of the subsphere of the embedding; None: the largest. All levels are fitted
-        in either case.
+        The dimension D of the embedding; None: the largest. All levels are fitted in either case.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all the data;
-        ``Normalized(kernel)`` makes it so for any kernel. With ``"linear"`` and unit vectors it is
-        ordinary PNS.
+        ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data;
+        ``Normalized(kernel)`` makes any kernel satisfy this. With ``"linear"`` and unit vectors the
+        result is that of principal nested spheres without a kernel.
     p : float in (0, 2], default=2.0
         The power of the residuals: 2 is least squares, smaller powers are more robust.
     sphere : {"small", "great", "bic", "test"}, default="small"
         The allowed subspheres; see :func:`orthodrome.sphere.nested_spheres`.
     negligible : float, default=0.0
         Levels with at most this fraction of the variance are removed without a search, which is
-        faster for many data. 0: all levels are fitted.
+        faster for many points. 0: all levels are fitted.
     max_iter : int, default=2000
-        The largest number of iterations of a search; a level takes one search, or several if p < 2.
+        Maximum number of iterations of a search. Each level needs one search, or several if p < 2.
     solver : {"auto", "dense", "nystroem"} or Nystroem, default="auto"
-        The source of the coordinates: the eigenvectors of the whole Gram matrix ("dense"), or
-        normalised features from a few anchors ("nystroem"; options:
-        :class:`orthodrome.eigen.Nystroem`). "auto" uses features if `n_anchors` is given, and
-        beyond 200,000 distinct rows.
+        How coordinates are computed: from the eigenvectors of the whole Gram matrix ("dense"), or
+        as normalised features from a few anchors ("nystroem"; options:
+        :class:`orthodrome.eigen.Nystroem`). "auto" uses nystroem if `n_anchors` is given, or for
+        more than 200,000 distinct rows.
     n_anchors : int, optional
-        For nystroem: the largest number of anchors, coordinates and levels. Default: 512.
-        `negligible` reduces the number of levels.
+        For nystroem: maximum number of anchors, coordinates and levels. Default: 512. `negligible`
+        reduces the number of levels.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix and its factors, or the features; if they do not fit, `fit`
         raises an error.
     random_state : int, RandomState, Generator or None, default=None
-        For nystroem: source of the anchors. An integer makes results reproducible.
+        Random numbers for the choice of anchors (nystroem). An integer makes results reproducible.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed.
+        Coordinates of the training data.
     residuals_ : ndarray of shape (n_samples, n_modes)
-        The modes: the signed angle on the circle, then the signed residuals from the innermost
-        subsphere on, each in the units of the first sphere.
+        The modes: the signed angle on the circle, then the signed residuals, innermost subsphere
+        first. All are in units of the first sphere.
     explained_variance_ratio_ : ndarray of shape (n_modes,)
-        Mean squares of `residuals_` over their sum.
+        Mean squares of `residuals_`, divided by their sum.
     radii_ : ndarray of shape (n_modes - 1,)
         Radii of the subspheres, the outermost first.
     axes_ : ndarray of shape (n_modes - 1, n_coordinates)
-        Their axes, orthonormal, in the coordinates of `sphere_coordinates_`.
+        Axes of the subspheres, orthonormal, in the coordinates of `sphere_coordinates_`.
     sphere_coordinates_ : ndarray of shape (n_samples, n_coordinates)
-        The training points as unit vectors: their inner products are the kernel's.
+        The training points as unit vectors, whose inner products are the kernel values.
     nested_spheres_ : orthodrome.sphere.NestedSpheres
-        The chain, with maps both ways.
+        The chain of subspheres, with the maps to scores and back.
     n_components_ : int
         The dimension of the embedding.
     n_iter_ : int
-        Iterations of the searches, over all levels.
+        Number of iterations, summed over all levels.
     converged_ : bool
         Whether every search reached its tolerance; `fit` warns otherwise.
     X_fit_ : ndarray, sparse array or None
@@ -106,20 +104,21 @@ class KernelPNS(ExplicitDecomposition):
 
     See Also
     --------
-    KernelPGA : The same with great circles through a mean.
-    orthodrome.sphere.nested_spheres : For unit vectors.
+    KernelPGA : Principal components in the tangent space at the mean.
+    orthodrome.sphere.nested_spheres : The same fit, for unit vectors.
 
     Notes
     -----
-    The embedding (§V of the paper): the data projected on the subsphere of dimension D, their Log
-    maps at the mean, and the principal directions of these. :meth:`inverse_transform` goes back to
-    that subsphere.
+    The embedding (§V of the paper) projects the data onto the subsphere of dimension D, maps them
+    to the tangent space at the mean with Log, and returns their coordinates along the principal
+    directions there. :meth:`inverse_transform` returns points of that subsphere.
 
-    If the data take up more than half of the last circle there is a warning: the first mode then
-    has a variance that is inflated by wrapping. Great subspheres wrap less.
+    There is a warning if the data cover more than half of the last circle, since wrapping then
+    inflates the variance of the first mode. Great subspheres wrap less.
 
-    Equal rows are merged into weights and the rest is sorted before anything else, so that a weight
-    of 2 is the row written twice, to the last bit, and the order of rows does not matter.
+    Before the fit, equal rows are merged, their weights are added, and rows are sorted. A weight of
+    2 is therefore equivalent to repeating the row, to the last bit, and the order of rows does not
+    matter.
 
     References
     ----------
@@ -189,16 +188,18 @@ class KernelPNS(ExplicitDecomposition):
             callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
         )
         self.nested_spheres_ = chain
-        wanted = chain.n_modes if self.n_components is None else int(self.n_components)
-        self.n_components_ = min(wanted, chain.n_modes)
+        k = chain.n_modes if self.n_components is None else int(self.n_components)
+        self.n_components_ = min(k, chain.n_modes)
         self._mean_ = chain.projected(chain.mean[None], self.n_components_)[0]
-        share = weights / weights.sum()
+        normalized_weights = weights / weights.sum()
         tangents = self._tangents(points)
-        center = share @ tangents
-        covariance = (tangents * share[:, None]).T @ tangents - np.outer(center, center)
+        center = normalized_weights @ tangents
+        covariance = (tangents * normalized_weights[:, None]).T @ tangents - np.outer(
+            center, center
+        )
         directions = np.linalg.eigh(covariance)[1][:, ::-1][:, : self.n_components_]
-        self._directions_ = oriented(directions, tangents @ directions, share)
-        squares = share @ chain.scores(points) ** 2
+        self._directions_ = oriented(directions, tangents @ directions, normalized_weights)
+        squares = normalized_weights @ chain.scores(points) ** 2
         total = float(squares.sum())
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
         self.radii_, self.axes_ = chain.radii, chain.axes
@@ -211,8 +212,8 @@ class KernelPNS(ExplicitDecomposition):
 
     def _tangents(self, points: Floats) -> Floats:
         """Return Log maps at the mean, on the subsphere of the embedding."""
-        below = self.nested_spheres_.projected(points, self.n_components_)
-        return log(below, base_point=self._mean_)
+        projected = self.nested_spheres_.projected(points, self.n_components_)
+        return log(projected, base_point=self._mean_)
 
     def _embedded(self, points: Floats) -> Floats:
         return self._tangents(points) @ self._directions_
@@ -229,11 +230,11 @@ class KernelPNS(ExplicitDecomposition):
         -------
         ndarray of shape (n_samples, n_coordinates)
             Unit vectors, in the coordinates of `sphere_coordinates_`;
-            ``nested_spheres_.scores`` takes them to all modes.
+            ``nested_spheres_.scores`` maps them to all modes.
         """
         check_is_fitted(self)
         points = self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
-        self._check_placed(points)
+        self._check_directions(points)
         return points
 
     def inverse_transform(self, X: Data) -> Floats:
@@ -250,7 +251,7 @@ class KernelPNS(ExplicitDecomposition):
             Unit vectors, in the coordinates of `sphere_coordinates_`.
         """
         check_is_fitted(self)
-        given = self._check_coordinates(X, np.float64)
-        tangents = image_of(given, lambda Z: Z @ self._directions_.T)
-        below = exp(tangents, base_point=self._mean_)
-        return self.nested_spheres_.raised(below)
+        coordinates = self._check_coordinates(X, np.float64)
+        tangents = image_of(coordinates, lambda Z: Z @ self._directions_.T)
+        points = exp(tangents, base_point=self._mean_)
+        return self.nested_spheres_.raised(points)

@@ -1,4 +1,4 @@
-"""Coordinates of new points by a fitted decomposition, wherever their rows are stored."""
+"""Coordinates of new points in a fitted decomposition, for rows of any storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..rows import ArrayRows, DaskRows, Rows
 
 @dataclass(frozen=True)
 class NewPoints:
-    """The map from rows to coordinates, which is sent to workers.
+    """The map from rows to coordinates; it can be sent to workers.
 
     Attributes
     ----------
@@ -32,19 +32,19 @@ class NewPoints:
     points : Prepared, dask array or None
         The fitted points; None for a precomputed kernel.
     columns : ndarray or None
-        The columns of a precomputed matrix that belong to them; None for all.
+        The columns of a precomputed matrix for the fitted points; None for all.
     dual_coef, mean : ndarrays of shape (n_fit, k), (n_fit,)
-        Coefficients over the fitted points of the components, and of the mean.
+        Coefficients of the components, and of the mean, over the fitted points.
     intercept : ndarray of shape (k,) or None
         The constant of flat coordinates; None for coordinates of Log maps.
     mean_square : float
-        The squared length of a flat mean.
+        The squared length of the mean in flat feature space.
     diagonal : float or None
         k(x, x) of a precomputed kernel, if it is constant.
     radius : float
         The divisor of kernel values on a sphere.
     by : AnchorMap or None
-        The map to vectors, if they are normalised.
+        The map from rows to normalised features; None without anchors.
     """
 
     kernel: Kernel
@@ -60,17 +60,17 @@ class NewPoints:
 
     @property
     def rows_at_once(self) -> int:
-        """The number of rows in a block."""
+        """Number of rows in a block."""
         return 2048 if self.by is None else self.by.rows_at_once
 
     @property
     def work_per_row(self) -> float:
-        """An estimate of the multiplications for a row."""
+        """Estimated number of multiplications for a row."""
         return float(VALUE_WORK * len(self.dual_coef))
 
     @property
     def frame(self) -> Floats:
-        """The coefficients of the components, and last of the mean."""
+        """Coefficients of the components; the last column is the mean."""
         return np.column_stack([self.dual_coef, self.mean])
 
     def __call__(self, rows: Any, start: int = 0, products: Any = None) -> NDArray[Any]:
@@ -85,7 +85,7 @@ class NewPoints:
         return products[:, :k].astype(dtype, copy=False) + self.intercept
 
     def captured(self, rows: Any, products: Any = None) -> tuple[Floats, Floats, float]:
-        """Return ‖e(x)‖² and the squared distance from the mean, per row, and its rounding."""
+        """Return ‖e(x)‖², the squared distances from the mean, and their rounding error."""
         eps = float(np.finfo(self.dual_coef.dtype).eps)
         if self.intercept is None:
             coordinates, squares = self._log_maps(rows, products)
@@ -93,9 +93,9 @@ class NewPoints:
         products = self._cross(rows, self.frame) if products is None else products
         products = products.astype(np.float64, copy=False)
         coordinates, means = products[:, :-1] + self.intercept, products[:, -1]
-        own = self._own(rows)
-        squares = squared_distance_to_mean(own, means, self.mean_square)
-        size = np.abs(own).max() + 2 * np.abs(means).max() + abs(self.mean_square)
+        diagonal = self._diagonal(rows)
+        squares = squared_distance_to_mean(diagonal, means, self.mean_square)
+        size = np.abs(diagonal).max() + 2 * np.abs(means).max() + abs(self.mean_square)
         rounding = float(4 * eps * size)
         return np.einsum("ij,ij->i", coordinates, coordinates), squares, rounding
 
@@ -113,29 +113,33 @@ class NewPoints:
         cosines, eps = products[:, -1], float(np.finfo(self.dual_coef.dtype).eps)
         check_cosines(cosines, eps, "X")
         check_no_antipodes(cosines, eps, "rows of X")
-        angles, stretches = angles_from_cosines(cosines)
-        # the angle of the point itself, not of its projection on the span of the anchors
+        angles, angle_ratios = angles_from_cosines(cosines)
+        # the angle of the point itself, not of its projection onto the span of the anchors
         squares = angles**2 if self.by is None else squared_angles(cosines * lengths)
-        return products[:, :-1] * stretches[:, None], squares
+        return products[:, :-1] * angle_ratios[:, None], squares
 
     def _cross(self, rows: Any, V: NDArray[Any]) -> NDArray[Any]:
-        """Return the products of kernel values with columns."""
+        """Return the products of the kernel values with the columns of V."""
         rows = rows if self.columns is None else rows[:, self.columns]
         return np.ascontiguousarray(cross_operator(self.kernel, rows, self.points) @ V)
 
-    def _own(self, rows: Any) -> Floats:
+    def _diagonal(self, rows: Any) -> Floats:
+        """Return k(x, x) of each row."""
         if not isinstance(self.kernel, Precomputed):
             return self.kernel.diagonal(self.kernel.prepare(rows)).astype(np.float64)
         if self.diagonal is None:
             raise ValueError(
                 "score with a precomputed kernel needs k(x, x) of the new points, which is known "
-                "only if the training matrix has a constant diagonal. Fit another kernel."
+                "only if the training matrix has a constant diagonal. Use another kernel."
             )
         return np.full(rows.shape[0], self.diagonal)
 
 
 def attach_products(function: NewPoints, rows: Rows) -> tuple[NewPoints, Rows]:
-    """Attach products with fitted points that are a dask array; blocks then need no points."""
+    """Attach products with the fitted points to rows, if the points are a dask array.
+
+    The returned map then does not need the points.
+    """
     if not is_dask_array(function.points):
         return function, rows
     if isinstance(rows, DaskRows):
@@ -146,14 +150,14 @@ def attach_products(function: NewPoints, rows: Rows) -> tuple[NewPoints, Rows]:
     else:
         return function, rows
     k = function.dual_coef.shape[1]
-    few = replace(
+    without_points = replace(
         function, points=(), dual_coef=np.empty((1, k), function.dual_coef.dtype), mean=np.empty(1)
     )
-    return few, rows.zip(products=products)
+    return without_points, rows.zip(products=products)
 
 
 class Scores(NewPoints):
-    """Sums of weights, of squared lengths of coordinates, and of squared distances."""
+    """Sums over a block for `score`: weights, ‖e(x)‖², squared distances, rounding errors."""
 
     def __call__(self, rows: Any, start: int = 0, products: Any = None, weights: Any = None) -> Any:
         """Return the sums over a block."""

@@ -1,4 +1,4 @@
-"""Components of successive batches: choose anchors first, then add up moments."""
+"""Fits to successive batches: first choose anchors, then add up moments."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from .geometry import Geometry
 _ROWS_PER_ANCHOR = 8
 
 # Number of points whose mean is the origin of the first sums.
-_FIRST = 256
+_CENTER_SAMPLE = 256
 
 # Number of points whose Karcher mean is the base point of sums of Log maps.
-_FOR_BASE = 2048
+_BASE_SAMPLE = 2048
 
 
 @dataclass(frozen=True)
 class PartialFit:
-    """The state after some batches; adding one makes a new object.
+    """The state after some batches (immutable; adding a batch returns a new object).
 
     Attributes
     ----------
     n_seen : int
         The number of rows so far.
     rows, weights : tuple of arrays
-        Rows that are stored until anchors are chosen among them, and their weights.
+        Rows that are stored until anchors are chosen from them, and their weights.
     kernel : Kernel or None
-        The fitted kernel, once there are anchors.
+        The fitted kernel; None before anchors are chosen.
     anchors : Anchors or None
-        The anchors.
+        The anchors; None before they are chosen.
     moments : FeatureMoments, TangentMoments or None
         The moments of all points: flat, or on the sphere.
     radius : float or None
@@ -84,11 +84,11 @@ class PartialFit:
         w = np.ones(X.shape[0]) if weights is None else weights
         with rows_named(X, self.n_seen, plan.request.owner):
             _check_range(clone(kernel), X)
-        # copies: the caller may read the next batch into the same array
+        # copy, because the caller may read the next batch into the same array
         rows, counts = (*self.rows, X.copy()), (*self.weights, w)
         stored = replace(self, n_seen=n_seen, rows=rows, weights=counts)
-        enough = n_seen >= _rows_before_anchors(kernel, plan) and any(map(np.any, counts))
-        return stored.with_anchors(kernel, geometry, plan) if enough else stored
+        is_ready = n_seen >= _rows_before_anchors(kernel, plan) and any(map(np.any, counts))
+        return stored.with_anchors(kernel, geometry, plan) if is_ready else stored
 
     def with_anchors(self, kernel: Kernel, geometry: Geometry, plan: Plan) -> PartialFit:
         """Return the state with a fitted kernel and anchors, chosen from the stored rows."""
@@ -97,7 +97,7 @@ class PartialFit:
         X, w = stacked(self.rows), np.concatenate(self.weights)
         if not np.any(w):
             raise ValueError(
-                f"All rows that {plan.request.owner} was given so far have weight 0. Give rows of "
+                f"All rows that {plan.request.owner} was given so far have weight 0. Pass rows of "
                 "positive weight to partial_fit."
             )
         fitted = clone(kernel).fit_validated(X, w)
@@ -105,48 +105,49 @@ class PartialFit:
         radius = geometry.radius_of(fitted, rows)
         scale = 1.0 / (radius or 1.0)
         anchors = plan.solver.anchors_of(fitted, rows, plan.k, sample_weight=w, scale=scale)
-        fresh = PartialFit(self.n_seen, kernel=fitted, anchors=anchors, radius=radius)
+        state = PartialFit(self.n_seen, kernel=fitted, anchors=anchors, radius=radius)
         if geometry.on_sphere:
-            some, counts = rows.spread(_FOR_BASE, w)
+            sample, counts = rows.spread(_BASE_SAMPLE, w)
             used = counts > 0
-            vectors = fresh.by(unit=True).block(rows.take(some[used])).vectors().astype(np.float64)
+            block = state.by(unit=True).block(rows.take(sample[used]))
+            vectors = block.vectors().astype(np.float64)
             unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
             base = find_mean(unit, counts[used], tol=1e-6, max_iter=100)
-            fresh = replace(fresh, moments=TangentMoments.at(base.point))
-        return replace(fresh, moments=fresh._moments_with(X, w))
+            state = replace(state, moments=TangentMoments.at(base.point))
+        return replace(state, moments=state._moments_with(X, w))
 
     def by(self, *, unit: bool) -> AnchorMap:
-        """Return the map to vectors; there must be anchors."""
+        """Return the map from rows to features. Anchors must have been chosen."""
         kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
         dtype = anchors.points.dtype
         return AnchorMap.by(kernel, anchors, dtype, unit=unit, radius=self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
-        """Return the moments of all rows so far and a batch."""
+        """Return the moments of all rows so far, including a new batch."""
         if isinstance(self.moments, TangentMoments):
             by, moments = self.by(unit=True), self.moments
             for start in range(0, X.shape[0], by.rows_at_once):
-                part = slice(start, start + by.rows_at_once)
-                w = None if weights is None else weights[part]
-                with rows_named(X[part], start, ""):
-                    block = by.block(X[part])
-                    moments = moments.with_part(block.vectors(), w, block.lengths)
+                rows = slice(start, start + by.rows_at_once)
+                w = None if weights is None else weights[rows]
+                with rows_named(X[rows], start, ""):
+                    block = by.block(X[rows])
+                    moments = moments.with_batch(block.vectors(), w, block.lengths)
             return moments
         by = self.by(unit=False)
         if self.moments is None:
-            center = by.block(X[:_FIRST]).vectors().mean(axis=0)
+            center = by.block(X[:_CENTER_SAMPLE]).vectors().mean(axis=0)
         else:
             center = self.moments.mean
-        # rounded to the precision of the vectors, so that subtracting it is exact
+        # round to the precision of the vectors, so that subtraction is exact
         center = center.astype(by.dtype).astype(np.float64)
         input_center = self._input_center(X)
-        rows = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights, inputs=X)
-        sums = Coordinates(rows, by).reduce(partial(_sums, center, input_center))
+        batch = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights, inputs=X)
+        sums = Coordinates(batch, by).reduce(partial(_sums, center, input_center))
         found = FeatureMoments.of_sums(center, sums, input_center)
         return found if self.moments is None else self.moments.with_part(found)
 
     def _input_center(self, X: Any) -> Floats | None:
-        """Return the origin of sums of inputs, or None if `inverse_transform` needs none."""
+        """Return the origin for sums of inputs; None if `inverse_transform` does not need them."""
         kernel: Any = self.kernel
         if not kernel.takes_vectors or has_fixed_point(kernel, X):
             return None
@@ -154,11 +155,11 @@ class PartialFit:
             return np.zeros(X.shape[1])
         if isinstance(self.moments, FeatureMoments):
             return np.asarray(self.moments.input_mean)
-        return np.asarray(X[:_FIRST].mean(axis=0, dtype=np.float64))
+        return np.asarray(X[:_CENTER_SAMPLE].mean(axis=0, dtype=np.float64))
 
 
 def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any) -> Any:
-    """Return sums for moments about a center; with an input center, joint ones with inputs."""
+    """Return sums for the moments about a center; with an input center, also of the inputs."""
     sums = CenteredSums(center)(block)
     if input_center is None:
         return sums
@@ -168,7 +169,7 @@ def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any
 
 
 def _check_range(kernel: Kernel, X: Any) -> None:
-    """Raise if rows are too large for the kernel, before they are stored with others."""
+    """Raise if rows are too large for the kernel. Called before the rows are stored."""
     if not kernel._unresolved():
         kernel.fit_validated(X).prepare(X)
     elif isinstance(kernel, Radial):
@@ -176,7 +177,7 @@ def _check_range(kernel: Kernel, X: Any) -> None:
 
 
 def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
-    """Return the number of rows that anchors are chosen from.
+    """Return the minimum number of rows that anchors are chosen from.
 
     It is 0 if the anchors are given and no parameter of the kernel depends on the data.
     """
@@ -186,20 +187,20 @@ def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
 
 
 def partial_plan(request: Request, kernel: Kernel) -> Plan:
-    """Return the plan of `partial_fit`: coordinates by anchors."""
+    """Return the plan of `partial_fit`, which always uses coordinates from anchors."""
     owner = f"partial_fit of {request.owner}"
     if isinstance(kernel, Precomputed):
-        raise ValueError(f"{owner} takes rows of features, not rows of a precomputed Gram matrix.")
+        raise ValueError(f"{owner} needs rows of features, not rows of a precomputed Gram matrix.")
     solver = request.resolved(1, 1, "nystroem" if request.solver == "auto" else None)
     if not isinstance(solver, Nystroem):
         raise ValueError(f"{owner} needs solver='nystroem'; got {request.solver!r}.")
     if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
         raise ValueError(
-            f"{owner} takes anchors as points or as the name of a rule, not as row numbers, which "
-            "batches do not have."
+            f"{owner} accepts anchors as points or as the name of a rule, not as row numbers, "
+            "since the rows come in batches."
         )
-    wanted = request.n_components
-    k = wanted if isinstance(wanted, numbers.Integral) else 1
+    n_components = request.n_components
+    k = n_components if isinstance(n_components, numbers.Integral) else 1
     why = "rows are read once"
     return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
 
@@ -212,23 +213,25 @@ def add_batches(
     geometry: Geometry,
     plan: Plan,
 ) -> PartialFit:
-    """Return the state after all blocks of the rows."""
+    """Return the state after adding all blocks of the rows."""
     owner, start = plan.request.owner, 0
     given: Any = sample_weight
-    if one_for_each := not (given is None or isinstance(given, numbers.Number)):
+    if is_vector := not (given is None or isinstance(given, numbers.Number)):
         given = np.atleast_1d(
             check_numbers(given, "sample_weight", owner, ensure_2d=False, dtype=np.float64)
         )
     for block in rows.blocks(state.n_seen):
         stop = start + block.shape[0]
-        part = given[start:stop] if one_for_each else given
-        weights = check_sample_weight(part, stop - start, owner, block.dtype, all_zero=True)
+        block_weights = given[start:stop] if is_vector else given
+        weights = check_sample_weight(
+            block_weights, stop - start, owner, block.dtype, all_zero=True
+        )
         with single_threaded_blas():
             state = state.with_batch(block, weights, kernel, geometry, plan)
         start = stop
     if state.n_seen == 0:
-        raise ValueError(f"partial_fit of {owner} was given no rows.")
-    if one_for_each and len(given) != start:
+        raise ValueError(f"partial_fit of {owner} was given no rows. Pass at least one.")
+    if is_vector and len(given) != start:
         raise ValueError(
             f"sample_weight of {owner} must have shape ({start},), one weight per sample; got "
             f"{given.shape}."
@@ -239,7 +242,7 @@ def add_batches(
 def partial_attributes(
     state: PartialFit, kernel: Kernel, geometry: Geometry, plan: Plan, alpha: float
 ) -> dict[str, Any]:
-    """Return the fitted attributes; choose anchors among the rows so far if there are none."""
+    """Return the fitted attributes; choose anchors from the rows so far if there are none."""
     with single_threaded_blas():
         state = state.with_anchors(kernel, geometry, plan)
         moments: Any = state.moments
@@ -247,7 +250,7 @@ def partial_attributes(
         by, n = state.by(unit=geometry.on_sphere), state.n_seen
         origin = geometry.origin_of(moments, plan.request.owner)
         found = find_axes(by, origin, geometry, plan.request.n_components, n)
-        # the rows are gone: signs are chosen by the anchors
+        # the rows are not stored, so signs are chosen with the anchors
         embedding = geometry.embedding(origin, found.axes)(by.block(anchors.points))
         axes = found.axes * orient(embedding[:, : found.axes.shape[1]])
         kept = attributes_of(replace(found, axes=axes), by, n, geometry, plan, anchors)

@@ -21,19 +21,19 @@ from .inverse import inputs_of, training_inputs
 
 CENTERS = ("mean", "karcher", "spatial-median")
 
-# Mean squared distances up to this fraction of the mean squared length are rounding, as they are
-# differences of squared lengths.
+# Mean squared distances up to this fraction of the mean squared length are rounding errors, since
+# they are differences of squared lengths.
 _COINCIDENT = 8 * float(np.finfo(np.float64).eps)
 
 
 class RobustKernelPCA(ExplicitDecomposition):
-    r"""Robust kernel PCA: directions of largest dispersion with a power p.
+    r"""Robust kernel PCA: directions that maximise the p-th moment of the coordinates.
 
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, \Phi(x_n) - c \rangle|^p
 
-    With p = 2 and the mean as the centre c it is kernel PCA. Exact coordinates of the points come
-    from the eigenvectors of the Gram matrix; the directions are those of
+    With p = 2 and the mean as the centre c this is kernel PCA. Exact coordinates of the points are
+    computed from the eigenvectors of the Gram matrix; the directions are found with
     :func:`orthodrome.eigen.pursuit.projection_pursuit`.
 
     Parameters
@@ -46,9 +46,8 @@ class RobustKernelPCA(ExplicitDecomposition):
     p : float in (0, 2], default=1.0
         The power.
     center : {"mean", "karcher", "spatial-median"}, default="mean"
-        The centre of the directions: the mean of the feature vectors; their Karcher mean on the
-        sphere, as in the paper, for kernels with constant k(x, x); or the spatial median, which is
-        the most robust.
+        The centre c: the mean of the feature vectors; their Karcher mean on the sphere, as in the
+        paper, for kernels with constant k(x, x); or the spatial median, which is the most robust.
     inverse_alpha : float, default=1e-6
         Ridge penalty of :meth:`inverse_transform` for kernels that are not radial, relative to the
         largest variance.
@@ -60,17 +59,17 @@ class RobustKernelPCA(ExplicitDecomposition):
     Attributes
     ----------
     embedding_ : ndarray of shape (n_samples, n_components)
-        The training data transformed.
+        Coordinates of the training data.
     dispersions_ : ndarray of shape (n_components,)
         The weighted mean of \|⟨v_q, Φ(x) - c⟩\|^p along each direction.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Mean squares along the directions over the mean squared distance from the centre.
+        Mean squares along the directions, divided by the mean squared distance from the centre.
     dual_coef_ : ndarray of shape (n_fit, n_components)
         Coefficients of the directions over the rows of `X_fit_`.
     n_components_ : int
         The number of directions.
     n_iter_ : int
-        Iterations of the searches.
+        Number of iterations of the searches.
     converged_ : bool
         Whether every search reached its tolerance; `fit` warns otherwise.
     X_fit_ : ndarray, sparse array or None
@@ -82,17 +81,17 @@ class RobustKernelPCA(ExplicitDecomposition):
 
     See Also
     --------
-    KernelPCA : With squares, for any number of data.
-    KernelPNS : Robust in its own way, on the sphere.
+    KernelPCA : The same with squares, for any number of rows.
+    KernelPNS : Robust nested spheres.
 
     Notes
     -----
-    Outliers in a common direction bias the result for every p, since their dispersions add up.
-    Scattered outliers count less, the smaller p is.
+    Outliers in a common direction bias the result for every p, since their contributions add up.
+    Scattered outliers have less influence, the smaller p is.
 
-    Coordinates along each direction have a positive third moment about their mean. Equal rows are
-    merged into weights and sorted first, so that a weight of 2 is the row written twice, to the
-    last bit, and the order of rows does not matter.
+    Coordinates along each direction have a positive third moment about their mean. Before the fit,
+    equal rows are merged, their weights are added, and rows are sorted. A weight of 2 is therefore
+    equivalent to repeating the row, to the last bit, and the order of rows does not matter.
 
     References
     ----------
@@ -135,38 +134,39 @@ class RobustKernelPCA(ExplicitDecomposition):
     def _fit_points(
         self, points: Floats, weights: Floats, advance: Callable[[float], None]
     ) -> dict[str, Callable[[Floats], Floats]]:
-        share = weights / weights.sum()
-        self._center_ = self._found_center(points, weights)
+        normalized_weights = weights / weights.sum()
+        self._center_ = self._find_center(points, weights)
         centered = points - self._center_
         rank = points.shape[1]
         if self.n_components is None:
-            rank = _rank(np.sqrt(share)[:, None] * centered)
-        wanted = rank if self.n_components is None else min(int(self.n_components), rank)
+            rank = _rank(np.sqrt(normalized_weights)[:, None] * centered)
+        k = rank if self.n_components is None else min(int(self.n_components), rank)
         found = projection_pursuit(
-            centered, weights, wanted, p=self.p, callback=lambda done: advance(done / wanted)
+            centered, weights, k, p=self.p, callback=lambda done: advance(done / k)
         )
-        directions = oriented(found.directions, centered @ found.directions, share)
-        squares = share @ (centered @ directions) ** 2
-        total = float(share @ np.einsum("ij,ij->i", centered, centered))
-        if total <= _COINCIDENT * float(share @ np.einsum("ij,ij->i", points, points)):
+        directions = oriented(found.directions, centered @ found.directions, normalized_weights)
+        squares = normalized_weights @ (centered @ directions) ** 2
+        total = float(normalized_weights @ np.einsum("ij,ij->i", centered, centered))
+        if total <= _COINCIDENT * float(normalized_weights @ np.einsum("ij,ij->i", points, points)):
             directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
         scale = np.sqrt(self._squared_radius_)
         self._directions_ = scale * directions
         self.dual_coef_ = self._decoder_ @ directions / scale
         self.dispersions_ = scale**self.p * found.dispersions * (total > 0)
         self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
-        self.n_components_, self.n_iter_ = wanted, max(1, found.n_iter)
+        self.n_components_, self.n_iter_ = k, max(1, found.n_iter)
         self.converged_ = found.converged
         if not found.converged:
             warn_user(
-                "A search for a direction did not converge; its result may be inaccurate.",
+                "RobustKernelPCA: the search for a direction did not converge; directions may be "
+                "inaccurate. Choose another p.",
                 ConvergenceWarning,
             )
         self._own_embedding_, self._own_weights_ = self._embedded(points), weights
         advance(1.0)
         return {"embedding_": self._embedded}
 
-    def _found_center(self, points: Floats, weights: Floats) -> Floats:
+    def _find_center(self, points: Floats, weights: Floats) -> Floats:
         if self.center == "mean":
             return weights @ points / weights.sum()
         if self.center == "spatial-median":
@@ -209,7 +209,7 @@ class RobustKernelPCA(ExplicitDecomposition):
             self.kernel_,
             training,
             expansion=self._expansion,
-            features=lambda given: given,
+            features=lambda Z: Z,
             embedding=self._own_embedding_,
             weights=self._own_weights_,
             alpha=self.inverse_alpha,

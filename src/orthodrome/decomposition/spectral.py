@@ -1,4 +1,4 @@
-"""The base class of kernel PCA and kernel PGA, which differ by their geometry."""
+"""Base class of kernel PCA and kernel PGA, which differ in their geometry."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ from .new_points import NewPoints, Scores, attach_products
 from .partial import PartialFit, add_batches, partial_attributes, partial_plan
 
 # Attributes of the input, which scikit-learn sets.
-_OF_INPUT = ("n_features_in_", "feature_names_in_")
+_INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
 
-# Held by the thread that computes the components of batches.
-_computing = ForkSafeLock()
+# Lock for the computation of components after partial_fit.
+_compute_lock = ForkSafeLock()
 
 
 def _has_partial_fit(estimator: Any) -> bool:
-    """Return whether the solver works on batches, or raise an error that says which do."""
+    """Return True if the solver supports `partial_fit`; raise an AttributeError otherwise."""
     owner, solver = type(estimator).__name__, estimator.solver
     if estimator._geometry.on_sphere and getattr(solver, "sphere", "") == "angles":
-        raise AttributeError(f"{owner} has partial_fit only with sphere='unit' of Nystroem.")
+        raise AttributeError(f"{owner} has partial_fit only with Nystroem(sphere='unit').")
     if solver in ("auto", "nystroem") or isinstance(solver, Nystroem):
         return True
     raise AttributeError(
-        f"{owner} has partial_fit with solver='nystroem' or 'auto'; solver={solver!r} needs all "
-        "rows at once."
+        f"{owner} has partial_fit only with solver='nystroem' or 'auto'; solver={solver!r} needs "
+        "all rows at once."
     )
 
 
 class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     """Principal components of points in a geometry.
 
-    A subclass sets the geometry, and documents the parameters and attributes.
+    Subclasses set the geometry, and document the parameters and attributes.
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
@@ -61,7 +61,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         "warm_start": check_flag,
         "inverse_alpha": positive(),
     }
-    #: Flat feature space, or its sphere.
+    #: Flat feature space, or the sphere.
     _geometry: ClassVar[Geometry]
 
     _mean_coef_: Floats | None = None
@@ -108,15 +108,15 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         ----------
         X : array-like of shape (n_samples, n_features), or rows in blocks
             Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            With nystroem, memory maps, zarr arrays, lists of arrays (batches) and objects whose
-            ``__iter__`` yields batches anew each time are read in blocks and never held in memory.
-            The rows of a dask array stay on its workers, and with nystroem, which "auto" then is,
+            With nystroem, memory maps, zarr arrays, lists of batches and objects whose ``__iter__``
+            can be called repeatedly to yield batches are read in blocks and never loaded as a
+            whole. The rows of a dask array stay on its workers; "auto" then means nystroem, and
             attributes with one entry per row are dask arrays.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice, 0 as the row left out.
-            They may be a dask array if X is.
+            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out. They may
+            be a dask array if X is one.
 
         Returns
         -------
@@ -133,13 +133,13 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         return self
 
     def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
-        """Fit to validated rows; messages name the estimator `owner`."""
+        """Fit to validated rows; `owner` is the name of the estimator in messages."""
         plan = make_plan(rows, kernel, Request.of(self, owner=owner, passes=self._geometry.passes))
         if self.verbose:
             print(f"plan: {plan}")  # noqa: T201
         if plan.face == "gram":
-            earlier = self._earlier_solution(rows.shape[0]) if self.warm_start else None
-            fit = fit_gram(rows, kernel, self._geometry, plan, progress, earlier)
+            initial = self._earlier_solution(rows.shape[0]) if self.warm_start else None
+            fit = fit_gram(rows, kernel, self._geometry, plan, progress, initial)
         else:
             alpha = self.inverse_alpha
             fit = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
@@ -149,7 +149,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     def _replace_fitted(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes except those of the input."""
         for name in list(vars(self)):
-            if name.endswith("_") and name not in _OF_INPUT:
+            if name.endswith("_") and name not in _INPUT_ATTRIBUTES:
                 del self.__dict__[name]
         self.__dict__.update(attributes)
 
@@ -158,17 +158,17 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     ) -> NDArray[Any]:
         """Fit the components and return the embedding of the training data."""
         self.fit(X, sample_weight=sample_weight)
-        # a fit to blocks of very many rows does not keep the embedding
+        # the embedding of very many rows, read in blocks, is not stored
         return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _earlier_solution(self, n: int) -> Any:
-        """Return the state of the last fit to the Gram matrix, if there was one."""
+        """Return the state of the last fit to the Gram matrix, or None."""
         earlier = vars(self).get("_solution_")
         if earlier is not None and len(self.eigenvectors_) != n:
             raise ValueError(
                 f"warm_start of {type(self).__name__} continues with the data of the last fit, "
                 f"which had {len(self.eigenvectors_)} samples; got {n}. Set warm_start=False to "
-                "start anew."
+                "start again."
             )
         return earlier
 
@@ -182,7 +182,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         X : array-like of shape (n_samples, n_features), or rows in blocks
             Data; for a precomputed kernel the matrix of kernel values with the training data,
             shape (n_samples, n_training_samples). Memory maps, zarr arrays, lists of batches and
-            iterators of batches are read in blocks and never held in memory.
+            iterators of batches are read in blocks and never loaded as a whole.
 
         Returns
         -------
@@ -218,8 +218,8 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         """Find inputs whose feature vectors are near the given coordinates.
 
-        The notes of the class define the point of feature space that has these coordinates. For
-        radial kernels its pre-image is found by a fixed-point iteration, for others by ridge
+        The notes of the class define the point of feature space with these coordinates. For radial
+        kernels its pre-image is computed with a fixed-point iteration, for other kernels with ridge
         regression of the training inputs.
 
         Parameters
@@ -256,10 +256,10 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
         .. math:: \frac{\sum_i w_i \|e(x_i)\|^2}{\sum_i w_i\, d^2(\mu, \Phi(x_i))}
 
-        with μ the training mean and d the distance of the geometry, straight or along the sphere.
-        Higher is better; it is at most 1 if the kernel is positive definite. Use it to compare
-        numbers of components, not kernels or σ: each has its own feature space, and a σ so large
-        that all points coincide explains everything.
+        where μ is the training mean and d the distance, Euclidean or along the sphere. Higher is
+        better; the maximum is 1 if the kernel is positive definite. Use it to compare numbers of
+        components, not kernels or σ: each has another feature space, and if σ is so large that all
+        points nearly coincide, the score is close to 1.
 
         Parameters
         ----------
@@ -283,8 +283,8 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         captured, total, rounding = (float(term / count) for term in sums)
         if total <= rounding:
             raise ValueError(
-                f"score of {owner} is undefined: X has no variance in feature space. Give points "
-                "that differ, or choose a smaller scale (sigma) of the kernel."
+                f"score of {owner} is undefined: X has no variance in feature space. Pass distinct "
+                "points, or choose a smaller scale (sigma) of the kernel."
             )
         return float(captured / total)
 
@@ -294,30 +294,30 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the fit with another batch of rows.
 
-        The first batches are stored until there are eight rows for each anchor. The kernel
-        parameters and the anchors are then taken from them and do not change any more; of later
-        rows only sums are kept. Nothing is stored if ``Nystroem(anchors=points)`` gives the anchors
-        and the kernel has fixed parameters.
+        The first batches are stored until there are eight rows for each anchor. Then the kernel
+        parameters and the anchors are computed from them, and do not change any more. Of later rows
+        only sums are stored. No rows are stored if the anchors are given,
+        ``Nystroem(anchors=points)``, and the kernel has fixed parameters.
 
         For kernel PCA the result is that of `fit` on all rows with the same anchors and kernel, up
-        to rounding. For kernel PGA it is an approximation, as Log maps depend on the mean of all
-        rows: exact sums of the features are combined with a random sample of 2,048 rows.
-        `mean_drift_` is the angle between the mean of the first rows and that of all rows; there is
-        a warning if it is above 0.5.
+        to rounding errors. For kernel PGA it is an approximation, because Log maps depend on the
+        mean of all rows: exact sums of the features are combined with a random sample of 2,048
+        rows. `mean_drift_` is the angle between the mean of the first rows and that of all rows;
+        there is a warning if it is above 0.5.
 
-        Components are computed when they are next needed, by `transform` or as attributes. Their
-        signs are chosen by the third moments of the anchors (`fit`: of all rows). There is no
-        `embedding_`. `fit` starts anew. Solvers other than "auto" and nystroem need all rows at
-        once, and have no `partial_fit`.
+        Components are computed when `transform` or a fitted attribute is used next. Their signs are
+        chosen from the third moments of the anchors (in `fit`, of all rows). There is no
+        `embedding_`. `fit` discards the earlier batches. Solvers other than "auto" and nystroem
+        need all rows at once, and have no `partial_fit`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or batches
-            The rows; or a zarr array, or batches, which are read once.
+            The rows, as an array, a zarr array or batches. They are read once.
         y : ignored
             Present by convention.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights; a weight of 2 is the same as the row written twice.
+            Weights. A weight of 2 is equivalent to repeating the row.
 
         Returns
         -------
@@ -342,10 +342,10 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             plan = partial_plan(Request.of(self), kernel)
             kind = kind_of(X, kernel)
             if kind == "dask" or (kind == "once" and sample_weight is not None):
-                lazy = "dask array; give it to fit"
-                once = "weights with an iterator of batches; give one batch at a time"
+                lazy = "a dask array; pass it to fit"
+                once = "weights with an iterator of batches; pass one batch at a time"
                 what = lazy if kind == "dask" else once
-                raise ValueError(f"partial_fit of {owner} takes no {what}.")
+                raise ValueError(f"partial_fit of {owner} does not accept {what}.")
             with rows_named(X, state.n_seen, owner):
                 rows = as_rows(X, kernel, self, reset=state.n_seen == 0, once=True)
             state = add_batches(state, rows, sample_weight, kernel, self._geometry, plan)
@@ -354,12 +354,12 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         return self
 
     def _ready(self) -> None:
-        """Compute the components of the batches so far, unless that is done."""
+        """Compute the components of the batches so far, if they have not been computed."""
         if "_partial_" not in vars(self) or "kernel_" in vars(self):
             return
-        with _computing:
-            if "kernel_" not in vars(self):  # no other thread has computed them meanwhile
-                self._check_parameters()  # they may have been changed
+        with _compute_lock:
+            if "kernel_" not in vars(self):  # another thread may have computed them meanwhile
+                self._check_parameters()  # parameters may have been changed
                 kernel, alpha = self._kernel_object(), self.inverse_alpha
                 plan = partial_plan(Request.of(self), kernel)
                 # one update, so that other threads see all attributes or none
@@ -368,14 +368,14 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
                 )
 
     def __getattr__(self, name: str) -> Any:
-        fitted = name.endswith("_") and not name.startswith("__") and name not in _OF_INPUT
+        fitted = name.endswith("_") and not name.startswith("__") and name not in _INPUT_ATTRIBUTES
         if fitted and "_partial_" in vars(self) and name not in OF_ROWS:
             self._ready()
             if name in vars(self):
                 return vars(self)[name]
         if name in OF_ROWS and "kernel_" in vars(self):
             raise AttributeError(
-                f"{type(self).__name__} has no {name}: the coordinates of all rows do not fit "
+                f"{type(self).__name__} has no {name}: the coordinates of all rows do not fit in "
                 "memory_budget, or the rows were batches for partial_fit. transform(X) returns the "
                 "coordinates of rows."
             )

@@ -1,4 +1,4 @@
-"""Training points: distinct rows with their Gram matrix, or coordinates by anchors."""
+"""Training points: distinct rows with their Gram matrix, or with coordinates from anchors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .geometry import SPHERE
 
 @dataclass(frozen=True)
 class View:
-    """Distinct training rows, as points of feature space.
+    """Distinct training rows as points of feature space.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class View:
     gram : GramOperator or None
         The Gram matrix of the points, or of their coordinates; None if it is not needed.
     radius : float
-        The divisor of kernel values; on a sphere k(x, x), so that points have unit length.
+        The divisor of kernel values; on a sphere k(x, x), which gives points unit length.
     anchors : Anchors or None
-        The anchors of the coordinates; None on the Gram matrix.
+        The anchors of the coordinates; None with the Gram matrix.
     points : Coordinates or None
-        The coordinates; None on the Gram matrix.
+        The coordinates; None with the Gram matrix.
     """
 
     canonical: Canonical
@@ -81,7 +81,7 @@ class View:
 
     @cached_property
     def left_out(self) -> NDArray[np.float64]:
-        """The part of k(x, x) that the coordinates do not span, for each point."""
+        """How much of k(x, x) the coordinates do not span, for each point."""
         if self.points is None:
             return np.zeros(len(self.weights))
         return np.maximum(self.diagonal - self.points.captured, 0.0)
@@ -94,7 +94,7 @@ class View:
 
     @cached_property
     def status(self) -> Status:
-        """Whether the anchors reach the tolerance, if there is one."""
+        """CONVERGED if the anchors reach the tolerance, or without a tolerance."""
         if self.anchors is None:
             return Status.CONVERGED
         count = len(self.anchors.decoder)
@@ -106,11 +106,11 @@ class View:
             warn_if_few_anchors(self.status, self.plan, len(self.anchors.decoder), self.trace_error)
 
     def sum_uncertainty(self) -> NDArray[np.float64] | None:
-        r"""Return a bound on the difference of weighted row sums of K and FFᵀ.
+        r"""Return a bound on the difference between weighted row sums of K and FFᵀ.
 
         The difference :math:`E = K - FF^\top` is positive semidefinite, so that
         :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. The condition number of the anchors limits the
-        precision of the coordinates. None on the Gram matrix, which is exact.
+        precision of the coordinates. Return None with the Gram matrix, which is exact.
         """
         if self.points is None:
             return None
@@ -121,13 +121,13 @@ class View:
         return missing * (w @ missing) + digits * present * (w @ present)
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return combinations of all points, in columns, as rows over the fitted points."""
+        """Return combinations of all points, given as columns, as rows over the fitted points."""
         if self.anchors is None:
             return np.ascontiguousarray(coefficients.T)
         return np.asarray(self.points.combine(coefficients) @ self.anchors.decoder.T)
 
     def attributes(self) -> dict[str, Any]:
-        """Return the fitted attributes of the points that new ones are compared with."""
+        """Return the fitted attributes that describe the points used by `transform`."""
         precomputed = isinstance(self.kernel, Precomputed)
         rows, decoder = None, None
         if self.anchors is None:
@@ -159,7 +159,7 @@ def fitted_view(
 ) -> View:
     """Fit the kernel to canonical rows, and make their Gram matrix or coordinates.
 
-    On the sphere, kernel values are divided by the common k(x, x), so that points have unit length.
+    On the sphere, kernel values are divided by the common k(x, x), which gives points unit length.
     """
     rows = rows_of(canonical, kernel)
     kernel = fitted_kernel(kernel, rows)
@@ -180,7 +180,7 @@ def view_of(
 ) -> View:
     """Choose anchors for k clusters, and compute coordinates of the canonical rows.
 
-    With a radius, kernel values are divided by it and coordinates have unit length.
+    With a radius, kernel values are divided by it, and coordinates have unit length.
     """
     rows, unit = rows_of(canonical, kernel), radius is not None
     numbered = replace(plan, solver=plan.solver.renumbered(canonical.inverse))
@@ -193,14 +193,16 @@ def points_by_anchors(
 ) -> tuple[Anchors, Coordinates]:
     """Choose anchors for k components or clusters, and compute coordinates of the rows.
 
-    Kernel values are divided by the radius. `unit` scales the coordinates to unit length.
+    Kernel values are divided by the radius. `unit` normalises the coordinates.
     """
     scale, weights = 1.0 / (radius or 1.0), rows.columns.get("weights")
     if isinstance(kernel, Precomputed):
         rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) * scale)
     anchors = plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
-    own = plan.name == "coordinates"
-    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=radius, own=own)
+    uses_kernel_coordinates = plan.name == "coordinates"
+    by = AnchorMap.by(
+        kernel, anchors, rows.dtype, unit=unit, radius=radius, own=uses_kernel_coordinates
+    )
     return anchors, Coordinates(rows, by).kept(plan.storage, plan.request.memory_budget)
 
 

@@ -80,7 +80,7 @@ class PreimageCenters(Centers):
 
     def inertia(self, run: Run) -> float:
         """Return the weighted sum of squared angles between points and their own centres."""
-        squared = run.own(run.squared)
+        squared = run.at_labels(run.squared)
         if self.kernel.decreasing:
             squared = self._angles(squared) ** 2
         return float(self.weights @ squared)

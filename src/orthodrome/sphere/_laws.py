@@ -22,7 +22,7 @@ _LOG_2PI = float(np.log(2 * np.pi))
 
 @dataclass(frozen=True)
 class Spectrum:
-    """A covariance C by its eigenvalues and eigenvectors (columns)."""
+    """Eigenvalues and eigenvectors (columns) of a covariance C."""
 
     values: Floats
     vectors: Floats
@@ -45,13 +45,14 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class CovarianceKind:
-    """A covariance type: how components restrict and share their covariances.
+    """A covariance type: the constraints on the covariances of the components.
 
     Attributes
     ----------
     estimate : callable
         ``estimate(scatters, masses, floor)`` returns the maximum-likelihood covariances with
-        eigenvalues of at least `floor`, from Σ P t tᵀ of each component, shape (k, q, q), and Σ P.
+        eigenvalues of at least `floor`. The scatters Σ P t tᵀ have shape (k, q, q), the masses Σ P
+        have shape (k,).
     n_parameters : callable
         ``n_parameters(k, q)`` returns the number of free parameters.
     oriented : bool
@@ -66,10 +67,13 @@ class CovarianceKind:
     shared: bool = False
 
 
-def _floored(matrix: Floats, floor: float) -> Floats:
-    """Raise eigenvalues to a floor, which gives the likeliest covariance above it."""
+def _clip_eigenvalues(matrix: Floats, floor: float) -> Floats:
+    """Clip eigenvalues at `floor` from below.
+
+    This is the maximum-likelihood covariance under that bound.
+    """
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    # smaller eigenvalues are rounding errors of the largest
+    # smaller eigenvalues cannot be distinguished from rounding errors
     floor = max(floor, 4 * len(values) * float(EPS * values[-1]))
     if values[0] >= floor:
         return (matrix + matrix.T) / 2
@@ -77,11 +81,13 @@ def _floored(matrix: Floats, floor: float) -> Floats:
 
 
 def _full(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return np.array([_floored(s / mass, floor) for s, mass in zip(scatters, masses, strict=True)])
+    return np.array(
+        [_clip_eigenvalues(s / mass, floor) for s, mass in zip(scatters, masses, strict=True)]
+    )
 
 
 def _tied(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return _floored(scatters.sum(axis=0) / masses.sum(), floor)
+    return _clip_eigenvalues(scatters.sum(axis=0) / masses.sum(), floor)
 
 
 def _diagonal(scatters: Floats, masses: Floats, floor: float) -> Floats:
@@ -113,10 +119,10 @@ class Mixture:
     weights : ndarray of shape (k,)
         Probabilities of the components.
     means : ndarray of shape (k, q + 1)
-        Their means, unit vectors.
+        Means of the components, unit vectors.
     covariances : ndarray
-        Their covariances in the frames of :func:`tangent_frame_at`, of shape (k, q, q) for "full",
-        (k, q) for "diag", (q, q) for "tied", (k,) for "spherical".
+        Covariances in the frames of :func:`tangent_frame_at`: of shape (k, q, q) for "full", (k, q)
+        for "diag", (q, q) for "tied", (k,) for "spherical".
     kind : str
         The covariance type, a key of :data:`COVARIANCES`.
     """
@@ -154,7 +160,7 @@ class Mixture:
 
     def log_densities(self, points: NDArray[Any]) -> Floats:
         """Return log P(y | μ_l, C_l) of unit vectors, shape (n, k), without the weights."""
-        return np.ascontiguousarray(Distances.of(points, self).logs.T)
+        return np.ascontiguousarray(Distances.of(points, self).log_densities.T)
 
     def reordered(self, order: Indices) -> Mixture:
         """Return the mixture with these components, in this order."""
@@ -169,7 +175,8 @@ class Mixture:
     def sample(self, n: int, random: np.random.RandomState) -> tuple[Floats, Indices]:
         """Draw n unit vectors and the component of each.
 
-        Normal tangent vectors are mapped by Exp; those longer than π go past the antipode.
+        Tangent vectors are drawn from a normal distribution and mapped with Exp; those longer than
+        π pass the antipode.
         """
         components = random.choice(self.n_components, size=n, p=self.weights)
         normal = random.standard_normal((n, self.n_modes))
@@ -186,7 +193,7 @@ class Mixture:
 def tangent_frame_at(mean: Floats) -> Floats:
     r"""Return an orthonormal frame of the tangent space at a point, shape (d, d - 1).
 
-    It is the frame (e_2, …, e_d) at the pole e_1, transported along the great circle to the point:
+    This is the frame (e_2, …, e_d) at the pole e_1, transported along the great circle:
 
     .. math:: F_j = e_j - \frac{\mu_j}{1 + \mu_1} (e_1 + \mu) .
     """
@@ -202,50 +209,56 @@ def tangent_frame_at(mean: Floats) -> Floats:
 class Distances:
     """Distances of points from the means of a mixture, arrays of shape (k, n).
 
-    `stretches` are θ/sin θ (0 at the antipode), `squares` squared Mahalanobis distances, and `logs`
-    log-densities.
+    `angle_ratios` are θ/sin θ, set to 0 at the antipode, where Log is not defined. `log_densities`
+    do not include the weights of the components.
     """
 
     cosines: Floats
     angles: Floats
-    stretches: Floats
-    squares: Floats
-    logs: Floats
+    angle_ratios: Floats
+    squared_mahalanobis: Floats
+    log_densities: Floats
 
     @classmethod
     def of(cls, points: NDArray[Any], mixture: Mixture) -> Distances:
         """Compute the distances of all points from all means."""
         shape = mixture.n_components, len(points)
-        cosines, squares = np.empty(shape), np.empty(shape)
+        cosines, squared_mahalanobis = np.empty(shape), np.empty(shape)
         spectra = mixture.spectra()
         for number, spectrum in enumerate(spectra):
             mean = mixture.means[number]
             cosines[number] = points @ mean
-            # differences, which the frame allows, are accurate for near points
+            # differences are accurate for near points; the frame is orthogonal to the mean
             whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
-            np.einsum("ij,ij->i", whitened, whitened, out=squares[number])
-        angles, stretches = mean_angles(cosines)
-        squares *= stretches
-        squares *= stretches
+            np.einsum("ij,ij->i", whitened, whitened, out=squared_mahalanobis[number])
+        angles, angle_ratios = angles_from_mean(cosines)
+        squared_mahalanobis *= angle_ratios
+        squared_mahalanobis *= angle_ratios
         for number, spectrum in enumerate(spectra):
-            # the antipode has no direction: take the largest distance
-            squares[number, stretches[number] == 0] = np.pi**2 / spectrum.values[0]
+            # the antipode has no direction: use the largest distance
+            squared_mahalanobis[number, angle_ratios[number] == 0] = np.pi**2 / spectrum.values[0]
         constants = np.array([spectrum.log_determinant for spectrum in spectra])
         constants += mixture.n_modes * _LOG_2PI
-        return cls(cosines, angles, stretches, squares, -0.5 * (squares + constants[:, None]))
+        return cls(
+            cosines,
+            angles,
+            angle_ratios,
+            squared_mahalanobis,
+            -0.5 * (squared_mahalanobis + constants[:, None]),
+        )
 
 
-def mean_angles(cosines: Floats) -> tuple[Floats, Floats]:
-    """Return θ and θ/sin θ, the latter 0 at the antipode."""
-    angles, stretches = angles_from_cosines(cosines)
-    stretches[cosines <= ANTIPODAL * EPS - 1] = 0.0
-    return angles, stretches
+def angles_from_mean(cosines: Floats) -> tuple[Floats, Floats]:
+    """Return θ and θ/sin θ; the ratio is set to 0 at the antipode, where Log is not defined."""
+    angles, angle_ratios = angles_from_cosines(cosines)
+    angle_ratios[cosines <= ANTIPODAL * EPS - 1] = 0.0
+    return angles, angle_ratios
 
 
-def scatter(points: Floats, shares: Floats, mean: Floats) -> Floats:
-    """Return Σ P t tᵀ in the frame at the mean."""
-    _, stretches = mean_angles(points @ mean)
+def scatter(points: Floats, memberships: Floats, mean: Floats) -> Floats:
+    """Return Σ P t tᵀ of tangent vectors t, in the frame at the mean."""
+    _, angle_ratios = angles_from_mean(points @ mean)
     scaled = points - mean  # accurate for near points
-    scaled *= (stretches * np.sqrt(shares))[:, None]
+    scaled *= (angle_ratios * np.sqrt(memberships))[:, None]
     frame = tangent_frame_at(mean)
     return frame.T @ (scaled.T @ scaled) @ frame

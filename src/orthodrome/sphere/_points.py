@@ -1,4 +1,4 @@
-"""Points on the sphere by coordinates or by inner products, for the descent to their mean."""
+"""Points on the sphere, given as coordinates or as a Gram operator, for the Karcher mean."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Vector:
         return Vector(self.vector / length, self.products / length)
 
 
-# Both classes have `n` points, vectors of `size` numbers, the `dtype` of the result, and the
-# machine epsilon `eps` of the inner products. `rounding` is the rounding error of ‖g‖² beyond that
-# of g; `growth` is the factor by which the coefficients of the mean have grown.
+# Both classes have the attributes `n` (number of points), `size` (length of a vector), `dtype` (of
+# the result) and `eps` (machine epsilon of the inner products). `rounding` returns the rounding
+# error of ‖g‖² that does not come from g; `growth` returns the factor by which the coefficients of
+# the mean have grown.
 
 
 class Coefficients:
@@ -49,7 +50,7 @@ class Coefficients:
         squared_radius(gram.diagonal(), expected=1.0, what="points")
 
     def at(self, vector: Floats) -> Vector:
-        # float64 weights: sums over a float32 Gram matrix are then as exact as its entries
+        # with float64 coefficients, sums over a float32 Gram matrix are as exact as its entries
         return Vector(vector, np.asarray(self.gram @ vector, dtype=np.float64))
 
     combine = at
@@ -59,7 +60,7 @@ class Coefficients:
 
     def squared_norm(self, a: Vector) -> float:
         square = self.inner(a, a)
-        # errors of the products, and of the matrix itself
+        # rounding errors of the products and of the matrix itself
         rounding = 100 * self.rounding(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
         if square < -rounding:
             raise ValueError(
@@ -75,20 +76,20 @@ class Coefficients:
         return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
     def rounding(self, gradient: Vector) -> float:
-        # large coefficients that cancel in feature space leave rounding errors
+        # cancellation of large coefficients in feature space causes rounding errors
         return _EPS * float(np.abs(gradient.vector).sum())
 
     def growth(self, mean: Vector, first: Vector) -> float:
-        now, then = (max(1.0, float(np.linalg.norm(v.vector))) for v in (mean, first))
-        return now / then
+        norm, first_norm = (max(1.0, float(np.linalg.norm(v.vector))) for v in (mean, first))
+        return norm / first_norm
 
 
 class Coordinates:
     """Vectors as coordinates; small angles and gradients are computed from differences."""
 
     def __init__(self, points: NDArray[Any], dtype: Any = np.float64) -> None:
-        # Normalise, so that angles from differences and from products agree. Leave unit vectors as
-        # they are: a division would move near points apart by rounding.
+        # Normalise, so that angles from differences and from products agree. Do not divide vectors
+        # that have unit length already: the rounding errors would separate near points.
         lengths = np.linalg.norm(points.astype(np.float64, copy=False), axis=1)
         lengths[np.abs(lengths - 1) <= 4 * _EPS] = 1.0
         self.points: Floats = points / lengths[:, None]
@@ -120,11 +121,11 @@ class Coordinates:
         return angles_from_chords(chord, sums)
 
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
-        # Σ w (y - c μ), summed as differences y - μ, which is accurate for near points
-        def share(rows: slice) -> Floats:
+        # Σ w (y - c μ) is summed as differences y - μ, which are accurate for near points
+        def partial_sum(rows: slice) -> Floats:
             return weights[rows] @ (self.points[rows] - mean.vector)
 
-        g = np.sum(run_over_rows(share, self.n, work=VALUE_WORK * self.points.size), axis=0)
+        g = np.sum(run_over_rows(partial_sum, self.n, work=VALUE_WORK * self.points.size), axis=0)
         return self.at(g - (g @ mean.vector) * mean.vector)
 
     def rounding(self, gradient: Vector) -> float:
@@ -134,5 +135,5 @@ class Coordinates:
         return 1.0
 
 
-#: The points of a descent.
+#: Points whose Karcher mean is computed.
 Space: TypeAlias = Coefficients | Coordinates

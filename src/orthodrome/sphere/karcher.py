@@ -33,20 +33,20 @@ class KarcherMean:
     Attributes
     ----------
     point : ndarray of shape (d,) or (n,)
-        The mean, as coordinates or as coefficients over the n points of the Gram operator.
+        The mean: coordinates, or coefficients over the n points of the Gram operator.
     cosines : ndarray of shape (n,) or None
-        Inner products of the points with the mean; None if the points were read in passes.
+        Inner products of the points with the mean; None if the points were read in blocks.
     variance : float
         Σ p_n θ_n², the weighted mean of the squared distances.
     gradient_norm : float
         ‖Σ p_n Log_μ(y_n)‖ at the mean, in radians.
     n_far, n_points : int
-        The number of points of positive weight outside the open hemisphere about the mean, and
-        that of all points.
+        The number of points of positive weight outside the open hemisphere about the mean, and the
+        number of all points.
     n_iter : int
-        The number of steps. There were two more products with the Gram operator, for the start and
-        for the gradient at the end, and fewer if the points were given coordinates because the
-        coefficients of the mean cancelled.
+        The number of steps. The number of products with the Gram operator is larger by two: one for
+        the start and one for the last gradient. It is smaller if coefficients of the mean cancelled
+        and the search continued in coordinates.
     status : Status
         How the iteration ended.
     history : tuple of dict
@@ -65,7 +65,7 @@ class KarcherMean:
 
     @property
     def converged(self) -> bool:
-        """Whether the tolerance or the limit of rounding was reached."""
+        """Whether the tolerance was reached, or only rounding errors remained."""
         return self.status.converged
 
 
@@ -82,27 +82,29 @@ def karcher_mean(
 
     .. math:: \mu = \arg\min_\nu \sum_n p_n\, d_g^2(\nu, y_n), \qquad \sum_n p_n = 1
 
-    (kPGA, eq. 3; its eqs. 5 and 6 divide by the number of points, not by the sum of the weights).
+    (Awate et al., eq. 3; their eqs. 5 and 6 divide by the number of points, not by the sum of the
+    weights).
     The negative gradient is :math:`g = \sum_n p_n \operatorname{Log}_\mu(y_n)`. With
     :math:`w_n = p_n \theta_n/\sin\theta_n` and the cosines c it is
-    :math:`\sum_n w_n y_n - (w \cdot c)\,\mu`: one product with the Gram matrix gives it, its
-    length, and the cosines of every point of the great circle along it. The steps are conjugate
-    gradients with the exact second derivative along the great circle, shortened until the objective
-    does not rise. (``benchmarks/bench_sphere.py`` compares their number with the paper's, τ = 1.)
+    :math:`\sum_n w_n y_n - (w \cdot c)\,\mu`. One product with the Gram matrix gives the gradient,
+    its length, and the cosines at every point of the great circle in its direction. The steps are
+    conjugate gradients with the exact second derivative along the great circle, shortened until the
+    objective does not increase. (``benchmarks/bench_sphere.py`` compares the number of steps with
+    that of the paper's method, τ = 1.)
 
     Parameters
     ----------
     points : GramOperator, or array-like of shape (n, d)
-        Unit vectors, by their coordinates or by the operator of their inner products.
+        Unit vectors, given as coordinates or as the operator of their inner products.
     sample_weight : array-like of shape (n,), optional
         Weights. Default: equal.
     tol : float, default=1e-10
-        Stop when ‖g‖ <= tol. The iteration also converges when only rounding is left.
+        Stop when ‖g‖ <= tol. The iteration also converges when only rounding errors remain.
     max_iter : int, default=100
         The maximum number of steps.
     initial : array-like of shape (d,) or (n,), optional
-        The start, coordinates or coefficients, of any length but 0. Default: the weighted mean of
-        the points.
+        The start, as coordinates or coefficients, of any length but 0. Default: the weighted mean
+        of the points.
     callback : callable, optional
         Called with each entry of the history.
 
@@ -114,14 +116,14 @@ def karcher_mean(
     Warns
     -----
     UserWarning
-        If points lie outside the open hemisphere about the mean, so that it need not be unique.
+        If points lie outside the open hemisphere about the mean, which then may not be unique.
     ConvergenceWarning
         If `max_iter` was reached, or if large coefficients of the mean cancel.
 
     Raises
     ------
     ValueError
-        If points are antipodal to the mean, or cancel so that they have no mean.
+        If points are antipodal to the mean, or if they cancel and have no mean.
 
     References
     ----------
@@ -137,7 +139,7 @@ def karcher_mean(
     check_integer(max_iter, "max_iter", "karcher_mean")
     check_callback(callback, "karcher_mean")
     if not isinstance(points, GramOperator):
-        points = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
+        points = check_numbers(points, "points", "karcher_mean", dtype=[np.float64, np.float32])
         check_unit_length(np.einsum("ij,ij->i", points, points), points.dtype, "points")
     weights = check_sample_weight(sample_weight, points.shape[0], "karcher_mean")
     result = find_mean(
@@ -165,14 +167,14 @@ def find_mean(
     with single_threaded_blas():
         found = descend(space, p, first_point(space, p, initial), tol, max_iter, callback)
     mean, last = found.mean, found.history[-1]
-    counting = np.where(p > 0, mean.products, 1.0)
-    check_no_antipodes(counting, space.eps, "points")
+    cosines = np.where(p > 0, mean.products, 1.0)  # points of weight 0 do not count
+    check_no_antipodes(cosines, space.eps, "points")
     return KarcherMean(
         point=mean.vector.astype(space.dtype, copy=False),
         cosines=mean.products,
         variance=last["objective"],
         gradient_norm=last["gradient_norm"],
-        n_far=int(np.count_nonzero(counting <= 0)),
+        n_far=int(np.count_nonzero(cosines <= 0)),
         n_points=space.n,
         n_iter=found.n_iter,
         status=found.status,
@@ -183,9 +185,9 @@ def find_mean(
 def warn_about_mean(
     mean: Any, what: str, tol: float | None = None, advice: str | None = None
 ) -> None:
-    """Warn if a mean did not converge, or need not be unique because points are far from it.
+    """Warn if a mean did not converge, or may not be unique because points are far from it.
 
-    `tol` is the tolerance, if the user can change it; `advice` replaces that for `max_iter`.
+    `tol` is the tolerance, if the user can change it. `advice` replaces the advice of MAX_ITER.
     """
     status = mean.status
     if not status.converged:
@@ -198,7 +200,7 @@ def warn_about_mean(
     if mean.n_far:
         warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
-            "from the Karcher mean, which need not be unique then: another start may find another "
-            "one.",
+            "from the Karcher mean, which may therefore not be unique: another start may lead "
+            "to another mean.",
             UserWarning,
         )

@@ -1,6 +1,6 @@
-"""Lloyd's iteration: assign points to the nearest centre, move centres to the means.
+"""Lloyd's iteration: assign points to the nearest centre, then move centres to the means.
 
-Several starts run together, so that they share each pass over the Gram matrix.
+Runs from different starts advance together and share each pass over the Gram matrix.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
 
-# A mean rests if its gradient, in radians, is at most this, or has not fallen so many times.
+# A Karcher mean has converged if its gradient is at most this, in radians, or has not decreased for
+# so many iterations.
 _GRADIENT_TOL, _PATIENCE = 1e-10, 3
-_MOST_NUMBERS = 2**22  # of a matrix with the clusters of all runs as columns; else fewer runs
+# Maximum size of a matrix with a column for each cluster of the runs that advance together.
+_MAX_ENTRIES = 2**22
 
 
 @dataclass
@@ -38,11 +40,11 @@ class Run:
     centers : object
         The centres, in the form of the geometry.
     inertia : float
-        The weighted sum of the squared distances of the points from their own centres.
+        The weighted sum of the squared distances between points and the centres of their clusters.
     settled : bool
-        Whether the centres are at rest for these labels.
-    at_rest : float
-        The inertia when the centres were last settled.
+        Whether the centres have converged for these labels.
+    settled_inertia : float
+        The inertia when the centres last converged.
     """
 
     labels: Indices
@@ -50,13 +52,13 @@ class Run:
     centers: Any = None
     inertia: float = np.inf
     settled: bool = False
-    at_rest: float = np.inf
+    settled_inertia: float = np.inf
     n_iter: int = 0
     status: Status = Status.MAX_ITER
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def own(self, matrix: Floats) -> Floats:
-        """Return from each row of an (n, k) matrix the entry of its cluster."""
+    def at_labels(self, matrix: Floats) -> Floats:
+        """Return ``matrix[i, labels[i]]`` for each row i of an (n, k) matrix."""
         return matrix[np.arange(len(self.labels)), self.labels]
 
     def sums(self, values: Floats) -> Floats:
@@ -79,7 +81,7 @@ class Centers(ABC):
     weights : ndarray of shape (n,)
         Weights of the points.
     rounding : float
-        Squared distances that differ by less are equal.
+        Rounding error of squared distances; smaller differences count as ties.
     """
 
     weights: Floats
@@ -87,10 +89,10 @@ class Centers(ABC):
 
     @abstractmethod
     def squared_from(self, chosen: Indices) -> Floats:
-        """Return the squared distances of all points from some of them, shape (n, m)."""
+        """Return squared distances between all points and the chosen ones, shape (n, m)."""
 
     def nearest(self, chosen: Indices) -> Indices:
-        """Return for each point which of the chosen ones is nearest."""
+        """Return for each point the position of the nearest chosen one."""
         return np.argmin(self.squared_from(chosen), axis=1)
 
     @abstractmethod
@@ -98,11 +100,11 @@ class Centers(ABC):
         """Move the centres of each run towards the means of its points; update distances."""
 
     def inertia(self, run: Run) -> float:
-        """Return the weighted sum of the squared distances of points from their own centres."""
-        return float(self.weights @ run.own(run.squared))
+        """Return the weighted sum of squared distances between points and their centres."""
+        return float(self.weights @ run.at_labels(run.squared))
 
-    def begin_anew(self, run: Run, cluster: int) -> None:
-        """Forget the centre of a cluster that was empty and got a single point."""
+    def reset_center(self, run: Run, cluster: int) -> None:
+        """Reset the centre of a cluster that was empty and now has a single point."""
         run.centers.fresh[cluster] = True
 
 
@@ -116,8 +118,8 @@ def lloyd(
 ) -> list[Run]:
     """Iterate from every start until no label changes and no centre moves.
 
-    A point changes its cluster only if another centre is nearer by more than rounding, so that ties
-    do not cycle. An empty cluster gets the point that is farthest from its own centre.
+    A point changes its cluster only if another centre is nearer by more than the rounding error, so
+    that ties do not cycle. An empty cluster gets the point that is farthest from its centre.
 
     Parameters
     ----------
@@ -130,20 +132,21 @@ def lloyd(
     max_iter : int
         The maximum number of iterations.
     callback : callable, optional
-        Called after each iteration with its number and the numbers of finished and all runs.
+        Called after each iteration with a dict of ``n_iter``, ``n_done`` (converged runs) and
+        ``n_runs``.
 
     Returns
     -------
     list of Run
-        One for each start. Only the first of least inertia keeps distances and centres.
+        One for each start. Only the best one keeps its distances and centres.
     """
     n = len(geometry.weights)
-    at_once = max(1, _MOST_NUMBERS // (n * k))
+    group_size = max(1, _MAX_ENTRIES // (n * k))
     runs: list[Run] = []
-    for first in range(0, len(starts), at_once):
+    for first in range(0, len(starts), group_size):
         group = [
             Run(np.array(labels), np.full((n, k), np.inf))
-            for labels in starts[first : first + at_once]
+            for labels in starts[first : first + group_size]
         ]
         runs += group
         _iterate(geometry, group, max_iter, callback)
@@ -155,7 +158,7 @@ def lloyd(
 
 
 def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], Indices]:
-    """Number clusters by their first points; also return their old numbers in that order."""
+    """Renumber clusters in order of their first points; also return the old numbers."""
     present, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(order), dtype=np.int32)
@@ -184,35 +187,35 @@ def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callba
 
 
 def _status(run: Run, changed: int) -> Status:
-    """Return whether a run has converged: nothing moves, or labels change without gain."""
+    """Return CONVERGED if no label changed, ROUNDING if changes did not lower the inertia."""
     if not run.settled:
         return Status.MAX_ITER
-    before, run.at_rest = run.at_rest, run.inertia
+    before, run.settled_inertia = run.settled_inertia, run.inertia
     if not changed:
         return Status.CONVERGED
-    same = abs(before - run.inertia) <= 1e-9 * abs(run.inertia)
-    return Status.ROUNDING if same else Status.MAX_ITER
+    unchanged = abs(before - run.inertia) <= 1e-9 * abs(run.inertia)
+    return Status.ROUNDING if unchanged else Status.MAX_ITER
 
 
 def _relabel(geometry: Centers, run: Run) -> int:
-    """Assign points to their nearest centres and fill empty clusters; return the changes."""
+    """Assign points to the nearest centres, fill empty clusters; return the number of changes."""
     before, nearest = run.labels, np.argmin(run.squared, axis=1)
-    least = run.squared[np.arange(len(before)), nearest]
-    better = least < run.own(run.squared) - geometry.rounding
+    smallest = run.squared[np.arange(len(before)), nearest]
+    better = smallest < run.at_labels(run.squared) - geometry.rounding
     run.labels = np.where(better, nearest, before)
-    own = run.own(run.squared)
+    squared = run.at_labels(run.squared)
     run.inertia = geometry.inertia(run)
     counted = geometry.weights > 0
     sizes = np.bincount(run.labels[counted], minlength=run.squared.shape[1])
     for cluster in np.flatnonzero(sizes == 0):
-        movable = np.where(counted & (sizes[run.labels] > 1), own, -np.inf)
+        movable = np.where(counted & (sizes[run.labels] > 1), squared, -np.inf)
         farthest = int(np.argmax(movable))
         if not movable[farthest] > geometry.rounding:
             break  # all movable points coincide with their centres
         sizes[run.labels[farthest]] -= 1
         sizes[cluster] = 1
-        run.labels[farthest], own[farthest] = cluster, 0.0
-        geometry.begin_anew(run, int(cluster))
+        run.labels[farthest], squared[farthest] = cluster, 0.0
+        geometry.reset_center(run, int(cluster))
     return int(np.count_nonzero(run.labels != before))
 
 
@@ -224,35 +227,35 @@ class _GramCenters(Centers):
         self.weights = weights
         self.diagonal = gram.diagonal().astype(np.float64)
         self.eps = float(np.finfo(gram.dtype).eps)
-        # of sums of kernel values
+        # rounding error of sums of kernel values
         self.rounding = 32 * self.eps * float(np.abs(self.diagonal).max())
 
     def advance(self, runs: Sequence[Run]) -> None:
         """Move all centres, with one product with the Gram operator for all runs."""
-        # float64 weights: sums over a float32 Gram matrix are then as exact as its entries
-        wanted = [self._wanted(run) for run in runs]
-        products = np.asarray(self.gram @ np.hstack(wanted), dtype=np.float64)
+        # with float64 coefficients, sums over a float32 Gram matrix are as exact as its entries
+        combinations = [self._combinations(run) for run in runs]
+        products = np.asarray(self.gram @ np.hstack(combinations), dtype=np.float64)
         if not np.all(np.isfinite(products)):
             raise ValueError(
                 "Sums of kernel values are NaN or infinite. Choose a kernel with finite values, or "
                 "rescale the data."
             )
-        parts = np.split(products, len(runs), axis=1)
-        for run, columns, part in zip(runs, wanted, parts, strict=True):
-            self._take(run, columns, part)
+        blocks = np.split(products, len(runs), axis=1)
+        for run, columns, block in zip(runs, combinations, blocks, strict=True):
+            self._update(run, columns, block)
 
-    def _wanted(self, run: Run) -> Floats:
-        """Return weights of combinations of points whose inner products are needed, (n, k).
+    def _combinations(self, run: Run) -> Floats:
+        """Return coefficients of combinations of points, here the cluster means, shape (n, k).
 
-        Here these are the means of the clusters.
+        Their inner products with all points are passed to `_update`.
         """
         sums = run.sums(self.weights)[run.labels]
-        shares = np.divide(self.weights, sums, out=np.zeros_like(sums), where=sums > 0)
-        return run.scattered(shares)
+        coefficients = np.divide(self.weights, sums, out=np.zeros_like(sums), where=sums > 0)
+        return run.scattered(coefficients)
 
     @abstractmethod
-    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
-        """Move the centres and update the distances, with these products."""
+    def _update(self, run: Run, columns: Floats, products: Floats) -> None:
+        """Move the centres and update the distances, from the products of all combinations."""
 
 
 class FlatCenters(_GramCenters):
@@ -266,16 +269,16 @@ class FlatCenters(_GramCenters):
     """
 
     def squared_from(self, chosen: Indices) -> Floats:
-        """Return the squared distances of all points from some of them, shape (n, m)."""
+        """Return squared distances between all points and the chosen ones, shape (n, m)."""
         rows = self.gram.rows(chosen).astype(np.float64)
         squares = self.diagonal[chosen, None] - 2 * rows + self.diagonal
         squares[np.arange(len(chosen)), chosen] = 0.0  # exactly
         return np.maximum(squares, 0.0).T
 
-    def begin_anew(self, run: Run, cluster: int) -> None:
+    def reset_center(self, run: Run, cluster: int) -> None:
         """Do nothing: centres have no state."""
 
-    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
+    def _update(self, run: Run, columns: Floats, products: Floats) -> None:
         squares = np.einsum("ic,ic->c", columns, products)
         run.centers = (columns, squares)
         run.squared = self.diagonal[:, None] - 2 * products + squares
@@ -287,8 +290,8 @@ class FlatCenters(_GramCenters):
 class _Means:
     """Karcher means during the search: coefficients and cosines, both (n, k).
 
-    `fresh` columns begin at the normalised mean of the points. `smallest` is the least gradient
-    since the labels changed; it has not fallen for `idle` iterations.
+    Columns marked in `fresh` start from the normalised mean of their points. `smallest` is the
+    smallest gradient norm since the labels changed; it has not decreased for `idle` iterations.
     """
 
     coefficients: Floats
@@ -303,40 +306,40 @@ class _Means:
 class GeodesicCenters(_GramCenters):
     r"""Intrinsic hyperspherical k-means: centres are Karcher means, distances are angles.
 
-    In each iteration all means take a step along their gradient
-    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n`, of the length of Newton's step
-    along that great circle, halved until the objective does not rise. One product with the Gram
+    In each iteration each mean moves along its negative gradient
+    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n` by Newton's step on that great
+    circle, which is halved until the objective does not increase. One product with the Gram
     matrix gives the gradients of all clusters and the cosines of all points with the new means.
-    (On the hemisphere the coefficients of the means stay positive, so that nothing cancels.)
+    (For points in a hemisphere the coefficients of the means stay positive and do not cancel.)
     ``run.centers`` holds the coefficients of the means and the norms of their gradients.
     """
 
     def squared_from(self, chosen: Indices) -> Floats:
-        """Return the squared distances of all points from some of them, shape (n, m)."""
+        """Return squared distances between all points and the chosen ones, shape (n, m)."""
         squares = angles_from_cosines(self.gram.rows(chosen).astype(np.float64))[0] ** 2
         squares[np.arange(len(chosen)), chosen] = 0.0  # exactly
         return squares.T
 
-    def _wanted(self, run: Run) -> Floats:
-        means = super()._wanted(run)
+    def _combinations(self, run: Run) -> Floats:
+        means = super()._combinations(run)
         if run.centers is None:
             n, k = run.squared.shape
             run.centers = _Means(
                 np.zeros((n, k)), np.zeros((n, k)), np.ones(k, dtype=bool), np.zeros(k), run.labels
             )
         old = run.centers
-        if not np.array_equal(old.labels, run.labels):  # other means, other gradients
+        if not np.array_equal(old.labels, run.labels):  # the gradients are those of other means
             old.labels, old.smallest, old.idle = run.labels, np.inf, 0
-        own = run.own(old.cosines)
-        _, stretches = angles_from_cosines(own)
+        cosines = run.at_labels(old.cosines)
+        _, angle_ratios = angles_from_cosines(cosines)
         # Log is not defined at the antipode
-        stretches = np.where(1 + own > ANTIPODAL * self.eps, stretches, 0.0)
-        return np.where(old.fresh, means, means * stretches[:, None])
+        angle_ratios = np.where(1 + cosines > ANTIPODAL * self.eps, angle_ratios, 0.0)
+        return np.where(old.fresh, means, means * angle_ratios[:, None])
 
-    def _take(self, run: Run, columns: Floats, products: Floats) -> None:
+    def _update(self, run: Run, columns: Floats, products: Floats) -> None:
         means, empty = run.centers, np.asarray(~columns.any(axis=0))
         first = means.fresh & ~empty
-        self._place(means, first, columns, products)
+        self._initialize(means, first, columns, products)
         later = ~means.fresh & ~empty
         if later.any():
             self._step(run, later, columns, products)
@@ -353,10 +356,10 @@ class GeodesicCenters(_GramCenters):
             bool(np.isfinite(largest)) and means.idle >= _PATIENCE
         )
 
-    def _place(
+    def _initialize(
         self, means: _Means, which: NDArray[np.bool_], columns: Floats, products: Floats
     ) -> None:
-        """Begin at the normalised means of the points."""
+        """Set means to the normalised means of the points."""
         squares = np.einsum("ic,ic->c", columns[:, which], products[:, which])
         if np.any(squares <= 64 * self.eps):
             raise ValueError(
@@ -367,7 +370,7 @@ class GeodesicCenters(_GramCenters):
         means.cosines[:, which] = products[:, which] / np.sqrt(squares)
 
     def _step(self, run: Run, which: NDArray[np.bool_], columns: Floats, products: Floats) -> None:
-        """Move means along great circles."""
+        """Move means along great circles, each by Newton's step."""
         means = run.centers
         level = np.einsum("ic,ic->c", columns, means.cosines)
         gradient = columns - level * means.coefficients
@@ -376,19 +379,20 @@ class GeodesicCenters(_GramCenters):
         means.gradient_norms = np.where(which, norms, 0.0)
         moving = which & (norms > 0)
         gradient, slopes = (a / np.where(moving, norms, 1.0) for a in (gradient, slopes))
-        sums = np.where(moving, run.sums(self.weights), np.inf)  # others have weight 0
+        # points of clusters that do not move get weight 0
+        sums = np.where(moving, run.sums(self.weights), np.inf)
         p, norms = self.weights / sums[run.labels], np.where(moving, norms, 0.0)
-        lengths = _step_lengths(run, p, run.own(means.cosines), run.own(slopes), norms)
+        lengths = _step_lengths(run, p, run.at_labels(means.cosines), run.at_labels(slopes), norms)
         cosine, sine = np.cos(lengths), np.where(moving, np.sin(lengths), 0.0)
         means.coefficients = cosine * means.coefficients + sine * gradient
         means.cosines = cosine * means.cosines + sine * slopes
 
 
 def _step_lengths(run: Run, p: Floats, cosines: Floats, slopes: Floats, norms: Floats) -> Floats:
-    """Return Newton's step of each cluster, halved while its objective rises."""
-    angles, stretches = angles_from_cosines(cosines)
-    stretches = np.where(np.isfinite(stretches), stretches, 0.0)
-    curvature = run.sums(p * bending(cosines, stretches, slopes))
+    """Return Newton's step of each cluster, halved until its objective does not increase."""
+    angles, angle_ratios = angles_from_cosines(cosines)
+    angle_ratios = np.where(np.isfinite(angle_ratios), angle_ratios, 0.0)
+    curvature = run.sums(p * bending(cosines, angle_ratios, slopes))
     steps = np.full(len(norms), np.pi / 4)
     np.divide(norms, curvature, out=steps, where=curvature > 0)
     steps = np.where(norms > 0, np.minimum(steps, np.pi / 2), 0.0)

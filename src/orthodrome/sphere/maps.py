@@ -1,7 +1,7 @@
 """Log, Exp and distance on the unit sphere.
 
-A point is a unit vector, given by its coordinates or by its coefficients over the points of a Gram
-operator. The formulas are the same, with another inner product.
+A point is a unit vector, given as coordinates or as coefficients over the points of a Gram
+operator. The formulas are the same; only the inner product differs.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def distance(
     >>> distance([1.0, 0.0], [[0.0, 1.0], [1.0, 0.0]]).round(4)
     array([1.5708, 0.    ])
     """
-    a = _points(first, gram, "first")
-    b = _points(second, gram, "second", a.shape[1])
+    a = _points(first, gram, "first", "distance")
+    b = _points(second, gram, "second", "distance", a.shape[1])
     if len(a) != len(b) and 1 not in (len(a), len(b)):
         raise ValueError(
             f"first and second must have the same number of points, or one of them a single point; "
@@ -64,8 +64,9 @@ def log(
     .. math:: \operatorname{Log}_b(y) = \frac{\theta}{\sin\theta} (y - \cos\theta\, b),
         \qquad \cos\theta = \langle y, b \rangle
 
-    (kPGA, eq. 1). The length of the result is the distance; its direction is that of the great
-    circle. Log is not defined at the antipode of b, which raises an error.
+    (Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", 2014, eq. 1). The length of the
+    result is the distance; its direction is that of the great circle from b to y. Log is not
+    defined at the antipode of b, which raises a ValueError.
 
     Parameters
     ----------
@@ -86,13 +87,13 @@ def log(
     >>> log([0.0, 1.0], base_point=[1.0, 0.0]).round(4)
     array([0.    , 1.5708])
     """
-    b = _base(base_point, gram)
-    y = _points(points, gram, "points", len(b))
-    chord, sums = _halves(y, b[None], gram)
+    b = _base(base_point, gram, "log")
+    y = _points(points, gram, "points", "log", len(b))
+    chords, sums = _chords(y, b[None], gram)
     check_no_antipodes(sums**2 / 2 - 1, float(np.finfo(_precision(y, gram)).eps), "points")
-    angles, _ = angles_from_chords(chord, sums)
-    # project the smaller of y - b and y + b, which loses no digits to cancellation
-    tangents = y - np.where(chord <= sums, 1, -1).astype(y.dtype)[:, None] * b
+    angles, _ = angles_from_chords(chords, sums)
+    # project the smaller of y - b and y + b, to avoid cancellation
+    tangents = y - np.where(chords <= sums, 1, -1).astype(y.dtype)[:, None] * b
     tangents -= (_inner(tangents, b[None], gram) / _inner(b[None], b[None], gram))[:, None] * b
     lengths = _norms(tangents, gram)
     tangents *= (angles / np.where(lengths > 0, lengths, 1))[:, None].astype(y.dtype)
@@ -106,7 +107,7 @@ def exp(
 
     .. math:: \operatorname{Exp}_b(t) = \cos\|t\|\, b + \frac{\sin\|t\|}{\|t\|}\, t
 
-    (kPGA, eq. 2).
+    (Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", 2014, eq. 2).
 
     Parameters
     ----------
@@ -127,19 +128,20 @@ def exp(
     >>> exp([0.0, 3.141592653589793], base_point=[1.0, 0.0]).round(4)
     array([-1.,  0.])
     """
-    b = _base(base_point, gram)
-    t = _vectors(tangents, gram, "tangents", len(b))
+    b = _base(base_point, gram, "exp")
+    t = _vectors(tangents, gram, "tangents", "exp", len(b))
     lengths = _finite_norms(t, gram, "tangents")
     inner = np.abs(t @ (b if gram is None else gram @ b))
-    # what changes the length of the result by rounding only; short tangents are mostly rounding
+    # an inner product up to this hardly changes the length of the result; short tangents are mostly
+    # rounding errors
     allowed = LENGTH_TOLERANCE[_precision(t, gram)] * np.maximum(lengths, 1.0)
     if np.any(inner > allowed):
         row = int(np.argmax(inner - allowed))
         raise ValueError(
-            f"tangents must be orthogonal to base_point; row {row} has the inner product "
-            f"{inner[row]:.2g} with it and the length {lengths[row]:.2g}."
+            f"tangents must be orthogonal to base_point; row {row} (length {lengths[row]:.2g}) has "
+            f"inner product {inner[row]:.2g} with it. Project it onto the tangent space first."
         )
-    points = np.cos(lengths)[:, None] * b + _across(t, lengths)
+    points = np.cos(lengths)[:, None] * b + _tangential_part(t, lengths)
     return points.reshape(np.shape(tangents))
 
 
@@ -149,7 +151,8 @@ def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
     Parameters
     ----------
     coordinates : array-like of shape (m, q)
-        Coordinates in an orthonormal frame of the tangent space, such as the embedding of kPGA.
+        Coordinates in an orthonormal frame of the tangent space, such as the embedding of
+        :class:`~orthodrome.KernelPGA`.
 
     Returns
     -------
@@ -161,9 +164,9 @@ def exp_at_pole(coordinates: ArrayLike) -> NDArray[Any]:
     >>> exp_at_pole([[0.0, 0.0]])
     array([[1., 0., 0.]])
     """
-    t = _vectors(coordinates, None, "coordinates")
+    t = _vectors(coordinates, None, "coordinates", "exp_at_pole")
     lengths = _finite_norms(t, None, "coordinates")
-    return np.column_stack([np.cos(lengths), _across(t, lengths)])
+    return np.column_stack([np.cos(lengths), _tangential_part(t, lengths)])
 
 
 def log_at_pole(points: ArrayLike) -> NDArray[Any]:
@@ -186,7 +189,7 @@ def log_at_pole(points: ArrayLike) -> NDArray[Any]:
     >>> log_at_pole([[0.0, 1.0, 0.0]]).round(4)
     array([[1.5708, 0.    ]])
     """
-    y = _vectors(points, None, "points")
+    y = _vectors(points, None, "points", "log_at_pole")
     return log(y, base_point=np.eye(1, y.shape[1], dtype=y.dtype)[0])[:, 1:]
 
 
@@ -197,75 +200,75 @@ def paired_angles(
     a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None = None
 ) -> NDArray[Any]:
     """Return the angles between unit vectors, row by row; one array may have a single row."""
-    return angles_from_chords(*_halves(a, b, gram))[0]
+    return angles_from_chords(*_chords(a, b, gram))[0]
 
 
-def _halves(
+def _chords(
     a: NDArray[Any], b: NDArray[Any], gram: GramOperator | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return ‖a - b‖ and ‖a + b‖ of unit vectors, row by row.
 
-    a - b and a + b are orthogonal if a and b have the same length. As lengths are 1 to rounding
-    only, the component of the shorter along the longer is removed; it is rounding error.
+    a - b and a + b are orthogonal if a and b have the same length. Since lengths are 1 up to
+    rounding errors only, the component of the shorter vector along the longer one is removed.
     """
     difference, total = a - b, a + b
-    chord, sums = _norms(difference, gram), _norms(total, gram)
-    near = chord <= sums
+    chords, sums = _norms(difference, gram), _norms(total, gram)
+    near = chords <= sums
     short = np.where(near[:, None], difference, total)
     long = np.where(near[:, None], total, difference)
-    short -= (_inner(short, long, gram) / np.where(near, sums, chord) ** 2)[:, None] * long
+    short -= (_inner(short, long, gram) / np.where(near, sums, chords) ** 2)[:, None] * long
     lengths = _norms(short, gram)
-    return np.where(near, lengths, chord), np.where(near, sums, lengths)
+    return np.where(near, lengths, chords), np.where(near, sums, lengths)
 
 
-def moved_along(point: Floats, step: Floats, farthest: float = np.inf) -> Floats:
-    """Return Exp of a tangent step from a point, cut to an angle of at most `farthest`."""
+def geodesic_step(point: Floats, step: Floats, max_angle: float = np.inf) -> Floats:
+    """Return Exp of a tangent vector at a point, shortened to an angle of at most `max_angle`."""
     length = float(np.linalg.norm(step))
     if length == 0:
         return point
-    angle = min(length, farthest)
-    moved = np.cos(angle) * point + np.sin(angle) / length * step
-    return moved / np.linalg.norm(moved)
+    angle = min(length, max_angle)
+    end = np.cos(angle) * point + np.sin(angle) / length * step
+    return end / np.linalg.norm(end)
 
 
 def _vectors(
-    values: ArrayLike, gram: GramOperator | None, name: str, d: int | None = None
+    values: ArrayLike, gram: GramOperator | None, name: str, owner: str, d: int | None = None
 ) -> NDArray[Any]:
-    """Return rows of d numbers, or of one number per point of `gram`, or raise."""
+    """Return values as rows; raise unless each has d numbers, or one per point of `gram`."""
     unit = "coordinates"
     if gram is not None:
-        check_operator(gram, "the sphere", "gram")
+        check_operator(gram, owner, "gram")
         d, unit = gram.shape[0], "coefficients, one per point of gram"
-    with numbers_expected(values, name, "the sphere"):
+    with numbers_expected(values, name, owner):
         rows = np.atleast_2d(values)
-    vectors = check_numbers(rows, name, "the sphere", dtype=[np.float64, np.float32], order="C")
+    vectors = check_numbers(rows, name, owner, dtype=[np.float64, np.float32], order="C")
     if d is not None and vectors.shape[1] != d:
         raise ValueError(f"{name} must have {d} {unit}; got {vectors.shape[1]}.")
     return vectors
 
 
 def _points(
-    values: ArrayLike, gram: GramOperator | None, name: str, d: int | None = None
+    values: ArrayLike, gram: GramOperator | None, name: str, owner: str, d: int | None = None
 ) -> NDArray[Any]:
-    vectors = _vectors(values, gram, name, d)
-    with np.errstate(over="ignore"):  # a length whose square overflows is not 1 either
+    vectors = _vectors(values, gram, name, owner, d)
+    with np.errstate(over="ignore"):  # check_unit_length also rejects infinite squares
         squares = _norms(vectors, gram) ** 2
     check_unit_length(squares, _precision(vectors, gram), name)
     return vectors
 
 
-def _base(base_point: ArrayLike, gram: GramOperator | None) -> NDArray[Any]:
-    with numbers_expected(base_point, "base_point", "the sphere"):
+def _base(base_point: ArrayLike, gram: GramOperator | None, owner: str) -> NDArray[Any]:
+    with numbers_expected(base_point, "base_point", owner):
         dimensions = np.ndim(base_point)
     if dimensions != 1:
         raise ValueError(
             f"base_point must be a single point, one-dimensional; got {dimensions} dimensions."
         )
-    return _points(base_point, gram, "base_point")[0]
+    return _points(base_point, gram, "base_point", owner)[0]
 
 
 def _norms(vectors: NDArray[Any], gram: GramOperator | None) -> NDArray[Any]:
-    if gram is None:  # scaled, since squares of tiny differences underflow
+    if gram is None:  # scale first, since squares of tiny differences underflow
         scales = np.abs(vectors).max(axis=1, initial=0.0)
         scales = np.where(scales > 0, scales, 1).astype(vectors.dtype)
         return scales * np.linalg.norm(vectors / scales[:, None], axis=1)
@@ -278,7 +281,9 @@ def _finite_norms(vectors: NDArray[Any], gram: GramOperator | None, name: str) -
         lengths = _norms(vectors, gram)
     if not np.all(np.isfinite(lengths)):
         row = int(np.argmin(np.isfinite(lengths)))
-        raise ValueError(f"The length of row {row} of {name} overflows in {vectors.dtype}.")
+        raise ValueError(
+            f"The length of row {row} of {name} overflows in {vectors.dtype}. Scale it down."
+        )
     return lengths
 
 
@@ -289,13 +294,13 @@ def _inner(first: NDArray[Any], second: NDArray[Any], gram: GramOperator | None)
 
 
 def _precision(vectors: NDArray[Any], gram: GramOperator | None) -> np.dtype[Any]:
-    """Return the lower of the precisions of the vectors and the inner product."""
+    """Return the lower precision of the vectors and of the inner product."""
     coarse = vectors.dtype == np.float32 or (gram is not None and gram.dtype == np.float32)
     return np.dtype(np.float32 if coarse else np.float64)
 
 
-def _across(tangents: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
-    """Return sin‖t‖ t/‖t‖, and 0 for t = 0. Normalising first avoids overflow for huge t."""
+def _tangential_part(tangents: NDArray[Any], lengths: NDArray[Any]) -> NDArray[Any]:
+    """Return sin‖t‖ t/‖t‖, or 0 if t = 0. Normalising first avoids overflow for huge t."""
     present = lengths > 0
     directions = tangents / np.where(present, lengths, 1)[:, None].astype(tangents.dtype)
     return np.where(present, np.sin(lengths), 1)[:, None].astype(tangents.dtype) * directions

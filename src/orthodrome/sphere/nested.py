@@ -1,4 +1,4 @@
-"""Principal nested spheres: a chain of subspheres of falling dimension, down to a point."""
+"""Principal nested spheres: a chain of subspheres of decreasing dimension, down to a point."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Callback, Floats
 from .._core.unit import check_unit_length
 from .._core.warn import warn_user
-from ._subspheres import EPSILON, Subsphere, fit_subsphere, folded, reflected
+from ._subspheres import EPSILON, Subsphere, fit_subsphere, orient_axis, reflected
 
-#: How each subsphere is chosen: small, great, or by a criterion.
+#: How each subsphere is chosen: always small, always great, or with a criterion.
 CHOICES = ("small", "great", "bic", "test")
 
-_RANK = 1e-12  # directions with a smaller part of the trace are left out
-_NO_LENGTH = 1e-12  # projections of unit vectors on the span that are shorter are rounding
-_SIGNIFICANCE = 0.05
-_EXTREME = 64  # lengths beyond 2 to this power are scaled to avoid over- and underflow
-_RENEWED = 0.9  # take new principal coordinates when this fraction of them is left
+_RANK = 1e-12  # directions with a smaller fraction of the trace are dropped
+_NO_LENGTH = 1e-12  # shorter projections of unit vectors onto the span are rounding errors
+_SIGNIFICANCE = 0.05  # level of the likelihood-ratio test
+_EXTREME = 64  # points beyond 2 to ± this power are scaled to avoid overflow and underflow
+_RENEWAL = 0.9  # compute principal coordinates again when this fraction of the dimension remains
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +43,18 @@ class NestedSpheres:
     Attributes
     ----------
     basis : ndarray of shape (d, m)
-        Orthonormal basis of the span of the points, by falling second moment.
+        Orthonormal basis of the span of the points, in order of decreasing second moment.
     subspheres : tuple of Subsphere
-        The chain, outermost first, each in the coordinates of the one before.
+        The chain, outermost first. Each is given in the coordinates of the one before.
     mean_angle : float
-        The angle of the mean on the circle at the end.
+        The angle of the mean on the last circle.
     wrap : float
-        The arc of the circle that holds all projected points, in radians. Beyond π the mean need
-        not be unique, and the variance of the first mode is inflated.
+        Length of the arc of the last circle that contains all projected points, in radians. Beyond
+        π the mean may not be unique, and the variance of the first mode is inflated.
     orientation : float
         1 or -1, the positive direction on the circle.
     n_lost : int
-        The number of projections of points on an axis, which are not defined.
+        The number of points that lay on an axis, where the projection is not defined.
     """
 
     basis: Floats
@@ -76,7 +76,7 @@ class NestedSpheres:
 
     @property
     def n_iter(self) -> int:
-        """The number of iterations over all levels."""
+        """The number of iterations, summed over all levels."""
         return sum(subsphere.n_iter for subsphere in self.subspheres)
 
     @property
@@ -98,7 +98,7 @@ class NestedSpheres:
     def scales(self) -> Floats:
         """Radii of the spheres relative to the first one: Π sin r over all outer levels.
 
-        Of shape (n_modes,): the circle, then the subspheres, innermost first.
+        The shape is (n_modes,). The circle is first, then the subspheres, innermost first.
         """
         outer = np.cumprod(np.concatenate([[1.0], np.sin(self.radii)]))
         return outer[::-1].copy()
@@ -111,9 +111,9 @@ class NestedSpheres:
     def scores(self, points: ArrayLike) -> Floats:
         """Map points of the sphere to scores, principal modes first.
 
-        The first is the signed angle from the mean on the circle, the others are the signed
-        residuals of the subspheres, innermost first; each is scaled by its entry of `scales`.
-        Points are projected on the span of the data first.
+        The first score is the signed angle from the mean on the circle. The others are the signed
+        residuals from the subspheres, innermost first. Each is multiplied with its entry of
+        `scales`. Points are projected onto the span of the data first.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class NestedSpheres:
     def features(self, points: ArrayLike, n_features: int, *, circle: bool = False) -> Floats:
         """Return the innermost residuals of points as features.
 
-        These are columns of :meth:`scores`, divided by the scale of the last of them: angles on a
-        subsphere do not depend on how far down the chain it lies.
+        These are columns of :meth:`scores`, divided by the scale of the last of them, so that they
+        are angles on that subsphere and do not depend on the outer ones.
 
         Parameters
         ----------
@@ -141,16 +141,16 @@ class NestedSpheres:
             The number of features.
         circle : bool, default=False
             Whether the angle on the circle is the first feature, as in :meth:`scores`. Otherwise
-            there are only residuals, as in §VI of the paper on kernel nested spheres.
+            all features are residuals, as in "Robust Kernel Principal Nested Spheres", §VI.
 
         Returns
         -------
         ndarray of shape (n, n_features)
             Features, innermost first.
         """
-        most = self.n_modes if circle else self.n_modes - 1
-        if not 1 <= n_features <= most:
-            raise ValueError(f"n_features must be from 1 to {most}; got {n_features}.")
+        maximum = self.n_modes if circle else self.n_modes - 1
+        if not 1 <= n_features <= maximum:
+            raise ValueError(f"n_features must be from 1 to {maximum}; got {n_features}.")
         local, residuals = self._descend(points, 1)
         m = n_features - 1 if circle else n_features
         last = self.radii[len(self.radii) - m :]
@@ -174,10 +174,10 @@ class NestedSpheres:
         plain = _matrix(scores, "scores", self.n_modes) / self.scales
         angle = self.orientation * plain[:, 0] + self.mean_angle
         local = np.column_stack([np.cos(angle), np.sin(angle)])
-        return self._lifted(local, plain.T[1:])
+        return self._lift(local, plain.T[1:])
 
     def projected(self, points: ArrayLike, dimension: int) -> Floats:
-        """Project points on a subsphere, in its own coordinates.
+        """Project points onto a subsphere; return coordinates on that subsphere.
 
         Parameters
         ----------
@@ -207,26 +207,27 @@ class NestedSpheres:
         ndarray of shape (n, d)
             Unit vectors; their residuals from that subsphere and all larger ones are 0.
         """
-        local = _matrix(points, "points", self.n_modes + 1, least=2)
-        return self._lifted(local, np.zeros((self.n_modes + 1 - local.shape[1], len(local))))
+        local = _matrix(points, "points", self.n_modes + 1, minimum=2)
+        return self._lift(local, np.zeros((self.n_modes + 1 - local.shape[1], len(local))))
 
     def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
-        """Project points on the subsphere of a dimension; also return the residuals."""
+        """Project points onto the subsphere of a dimension; also return the residuals."""
         given = _matrix(points, "points", self.basis.shape[0])
-        local, residuals = _in_span(_of_moderate_size(given), self.basis), []
+        local, residuals = _project_to_span(_rescale_extremes(given), self.basis), []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
             local, signed, _ = subsphere.split(local)
             residuals.append(signed)
         return local, residuals
 
-    def _lifted(self, local: Floats, residuals: Floats) -> Floats:
-        """Map points of a subsphere to the sphere, with residuals from each larger one."""
+    def _lift(self, local: Floats, residuals: Floats) -> Floats:
+        """Map points of a subsphere to the sphere, with given residuals from each larger one."""
         outer = self.subspheres[: len(residuals)]
         for subsphere, signed in zip(outer[::-1], residuals, strict=True):
             local = subsphere.lift(local, signed)
         return local @ self.basis.T
 
     def _circle(self, local: Floats) -> Floats:
+        """Return signed angles from the mean on the last circle, in (-π, π]."""
         angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
         return self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
 
@@ -243,27 +244,27 @@ def nested_spheres(
 ) -> NestedSpheres:
     r"""Fit principal nested spheres to points on a sphere, robustly.
 
-    Beginning with the sphere that the points span, each level fits the nearest subsphere
-    (:func:`fit_subsphere`) and projects the points on it, down to a circle. The Karcher mean on the
-    circle ends the chain.
+    The first sphere is the one that the points span. Each level fits the nearest subsphere
+    (:func:`fit_subsphere`) and projects the points onto it, down to a circle. The last step is the
+    Karcher mean on the circle.
 
     Parameters
     ----------
     points : array-like of shape (n, d)
         Unit vectors. n may be smaller than d.
     sample_weight : array-like of shape (n,), optional
-        Weights; a weight of 2 is the same as the point given twice.
+        Weights. A weight of 2 is equivalent to the point given twice.
     p : float in (0, 2], default=2.0
         The power of the residuals in the objective; smaller powers are more robust.
     sphere : {"small", "great", "bic", "test"}, default="small"
-        The kind of subspheres. "small": of any radius, as in the paper. "great": great ones only.
-        "bic": at each level the one with the lower Bayesian information criterion. "test": a small
-        one if a likelihood-ratio test at 5 % rejects the great one.
+        The kind of subspheres. "small": any radius, as in the paper. "great": great subspheres
+        only. "bic": at each level the kind with the lower Bayesian information criterion. "test": a
+        small subsphere if a likelihood-ratio test at the 5 % level rejects the great one.
     negligible : float, default=0.0
-        If a coordinate has at most this part of the variance, drop it without optimisation. 0
+        If a coordinate has at most this fraction of the variance, drop it without optimisation. 0
         optimises every level.
     max_iter : int, default=2000
-        The maximum number of iterations of a search; a level takes several for p < 2.
+        The maximum number of iterations of a search. For p < 2 each level needs several searches.
     callback : callable, optional
         Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
         ``n_iter``.
@@ -276,7 +277,7 @@ def nested_spheres(
     Warns
     -----
     UserWarning
-        If the points cover more than half of the circle at the end.
+        If the points cover more than half of the last circle.
     ConvergenceWarning
         If a search did not converge within `max_iter` iterations.
 
@@ -286,9 +287,9 @@ def nested_spheres(
     they cover only an arc, another circle nearer to the outliers may have the lower objective;
     p = 0.5 needs a shorter arc. Outliers that form a group act as data, for every p.
 
-    ``"test"`` is the first of the two tests of R's ``shapes::pns``, at 5 %. The second one, of
-    isotropy, after which all levels are great, is not made. An isotropic cloud may therefore be
-    fitted by a small subsphere of its own size.
+    ``"test"`` is the first of the two tests of R's ``shapes::pns``, at the 5 % level. The second
+    one, a test of isotropy after which all levels are great, is not implemented. An isotropic cloud
+    may therefore be fitted with a small subsphere of the size of the cloud.
 
     References
     ----------
@@ -301,7 +302,7 @@ def nested_spheres(
     >>> angle = np.linspace(-1, 1, 20)
     >>> circle = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle), np.full(20, 0.8)])
     >>> chain = nested_spheres(circle)
-    >>> np.sin(chain.radii).round(4)  # of the small circle
+    >>> np.sin(chain.radii).round(4)  # radius of the small circle
     array([0.6])
     >>> np.allclose(chain.points(chain.scores(circle)), circle)
     True
@@ -311,7 +312,7 @@ def nested_spheres(
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     check_integer(max_iter, "max_iter", "nested_spheres")
     check_callback(callback, "nested_spheres")
-    given = check_numbers(points, "points", "the sphere", dtype=[np.float64, np.float32])
+    given = check_numbers(points, "points", "nested_spheres", dtype=[np.float64, np.float32])
     check_unit_length(np.einsum("ij,ij->i", given, given), given.dtype, "points")
     weights = check_sample_weight(sample_weight, len(given), "nested_spheres")
     weights = np.ones(len(given)) if weights is None else weights
@@ -326,14 +327,14 @@ def nested_spheres(
     if chain.wrap > np.pi:
         warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
-            "the chain. Beyond 180 the mean need not be unique, and the variance of the first mode "
-            "is inflated. Great subspheres (sphere='great') wrap less.",
+            "the chain. Beyond 180 the mean may not be unique, and the variance of the first mode "
+            "is inflated. Use great subspheres (sphere='great'), which wrap less.",
             UserWarning,
         )
-    unfinished = sum(not subsphere.converged for subsphere in chain.subspheres)
-    if unfinished:
+    n_failed = sum(not subsphere.converged for subsphere in chain.subspheres)
+    if n_failed:
         warn_user(
-            f"{unfinished} of the {len(chain.subspheres)} subspheres did not converge within "
+            f"{n_failed} of the {len(chain.subspheres)} subspheres did not converge within "
             f"{max_iter} iterations. Raise max_iter.",
             ConvergenceWarning,
         )
@@ -342,7 +343,7 @@ def nested_spheres(
 
 @dataclass(frozen=True)
 class _Rule:
-    """How subspheres are fitted: parameters of :func:`nested_spheres`."""
+    """Parameters of :func:`nested_spheres` for the fit of a subsphere."""
 
     p: float
     sphere: str
@@ -353,20 +354,20 @@ class _Rule:
 def _chain(
     points: Floats, weights: Floats, rule: _Rule, callback: Callback | None
 ) -> NestedSpheres:
-    share = weights / weights.sum()
-    basis = _span(points, share)
-    local = _in_span(points, basis)
-    mean = share @ local
-    total = float(np.maximum(share @ local**2 - mean**2, 0.0).sum())
+    normalized_weights = weights / weights.sum()
+    basis = _span_basis(points, normalized_weights)
+    local = _project_to_span(points, basis)
+    mean = normalized_weights @ local
+    total = float(np.maximum(normalized_weights @ local**2 - mean**2, 0.0).sum())
     n_levels = basis.shape[1] - 2
     fits: list[Subsphere] = []
     axes = np.empty((n_levels, len(basis)))
-    frame, n_lost, renewed, size = basis, 0, np.inf, 1.0
+    frame, n_lost, renewed_at, size = basis, 0, np.inf, 1.0
     for level in range(n_levels):
-        if local.shape[1] <= _RENEWED * renewed:
-            turn = _principal_coordinates(local, share, rule.sphere == "great")
-            local, frame, renewed = local @ turn, frame @ turn, local.shape[1]
-        found = _fitted(local, weights, rule, rule.negligible * total / size**2)
+        if local.shape[1] <= _RENEWAL * renewed_at:
+            rotation = _principal_coordinates(local, normalized_weights, rule.sphere == "great")
+            local, frame, renewed_at = local @ rotation, frame @ rotation, local.shape[1]
+        found = _fit_level(local, weights, rule, rule.negligible * total / size**2)
         fits.append(found)
         axes[level] = frame @ found.axis
         frame = reflected(frame, found.axis)[:, :-1]
@@ -376,101 +377,104 @@ def _chain(
         if callback is not None:
             entry = {"level": level + 1, "n_levels": n_levels, "n_iter": found.n_iter}
             callback(entry | {"radius": found.radius, "objective": found.objective})
-    subspheres, own = _in_own_coordinates(fits, axes, basis)
-    local = local @ (frame.T @ own)
+    subspheres, circle = _canonical_coordinates(fits, axes, basis)
+    local = local @ (frame.T @ circle)
     angles = np.arctan2(local[:, 1], local[:, 0])
-    center, wrap = _circular_mean(angles, share)
-    around = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
-    orientation = 1.0 if share @ around**3 >= 0 else -1.0
+    center, wrap = _circular_mean(angles, normalized_weights)
+    scores = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
+    orientation = 1.0 if normalized_weights @ scores**3 >= 0 else -1.0
     return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
 
 
-def _matrix(values: ArrayLike, name: str, most: int, least: int | None = None) -> Floats:
-    """Return rows of `most` numbers, or of `least` to `most`, or raise."""
-    matrix = check_numbers(values, name, "the sphere", dtype=np.float64)
-    if not (least or most) <= matrix.shape[1] <= most:
-        number = f"from {least} to {most}" if least else most
+def _matrix(values: ArrayLike, name: str, maximum: int, minimum: int | None = None) -> Floats:
+    """Return rows of numbers; raise unless there are `minimum` to `maximum` columns.
+
+    Default of `minimum`: `maximum`.
+    """
+    matrix = check_numbers(values, name, "NestedSpheres", dtype=np.float64)
+    if not (minimum or maximum) <= matrix.shape[1] <= maximum:
+        number = f"from {minimum} to {maximum}" if minimum else maximum
         raise ValueError(f"{name} must have {number} columns; got {matrix.shape[1]}.")
     return matrix
 
 
-def _of_moderate_size(points: Floats) -> Floats:
-    """Divide points by powers of 2 if their squares would over- or underflow."""
+def _rescale_extremes(points: Floats) -> Floats:
+    """Divide points by powers of 2 if their squares would overflow or underflow."""
     powers = np.frexp(np.abs(points).max(axis=1))[1]
     powers[np.abs(powers) < _EXTREME] = 0
     return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
-def _in_span(points: Floats, basis: Floats) -> Floats:
-    """Project points on the span of a basis and normalise them; return its coordinates.
+def _project_to_span(points: Floats, basis: Floats) -> Floats:
+    """Project points onto the span of a basis and normalise them; return coordinates there.
 
-    Raise if a point is orthogonal to the span, as new points or those of tiny weight may be.
+    Raise if a point is orthogonal to the span, as new points or points of tiny weight may be.
     """
     local = points @ basis
     lengths = np.linalg.norm(local, axis=1)
     row = int(np.argmin(lengths))
     if lengths[row] <= _NO_LENGTH:
         raise RowError(
-            "Row {0} of points is orthogonal to the span of the data, without those of negligible "
-            "weight. Leave the row out.",
+            "Row {0} of points is orthogonal to the span of the data (points of negligible weight "
+            "do not count). Leave the row out.",
             row,
         )
     return local / lengths[:, None]
 
 
-def _span(points: Floats, share: Floats) -> Floats:
-    """Return at least two directions that the points span, by falling second moment."""
-    scaled = np.sqrt(share)[:, None] * points
+def _span_basis(points: Floats, normalized_weights: Floats) -> Floats:
+    """Return a basis of the span, at least two directions, by decreasing second moment."""
+    scaled = np.sqrt(normalized_weights)[:, None] * points
     # a single point spans one direction; full matrices give a second one
     _, values, rows = np.linalg.svd(scaled, full_matrices=len(points) == 1)
-    kept = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
+    rank = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
     if rows.shape[0] < 2:
         raise ValueError("points must have at least 2 coordinates; got 1.")
-    return np.ascontiguousarray(rows[:kept].T)
+    return np.ascontiguousarray(rows[:rank].T)
 
 
-def _principal_coordinates(local: Floats, share: Floats, about_origin: bool) -> Floats:
-    """Return the directions of falling spread, about the mean or the origin, as columns.
+def _principal_coordinates(local: Floats, normalized_weights: Floats, about_origin: bool) -> Floats:
+    """Return directions of decreasing spread, about the mean or the origin, as columns.
 
-    In these coordinates a search begins near its end and is well scaled.
+    In these coordinates a search starts near its minimum and is well scaled.
     """
-    second = (local * share[:, None]).T @ local
+    second = (local * normalized_weights[:, None]).T @ local
     if not about_origin:
-        mean = share @ local
+        mean = normalized_weights @ local
         second -= np.outer(mean, mean)
     return np.linalg.eigh(second)[1][:, ::-1]
 
 
-def _in_own_coordinates(
+def _canonical_coordinates(
     fits: list[Subsphere], axes: Floats, basis: Floats
 ) -> tuple[tuple[Subsphere, ...], Floats]:
-    """Express axes in coordinates that depend only on the subspheres before.
+    """Express each axis in coordinates that depend only on the outer subspheres.
 
     Return the subspheres, and the directions of the circle's coordinates as columns.
     """
     frame, found = basis, []
     for fit, axis in zip(fits, axes, strict=True):
-        own = frame.T @ axis
-        own /= np.linalg.norm(own)
-        found.append(replace(fit, axis=own))
-        frame = reflected(frame, own)[:, :-1]
+        local = frame.T @ axis
+        local /= np.linalg.norm(local)
+        found.append(replace(fit, axis=local))
+        frame = reflected(frame, local)[:, :-1]
     return tuple(found), frame
 
 
-def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
-    """Fit a subsphere: small, great, or chosen by a criterion.
+def _fit_level(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
+    """Fit a subsphere: small, great, or chosen with a criterion.
 
-    A coordinate of negligible variance is cut off without a search. If residuals have the density
-    exp(-|ρ/s|^p), their log-likelihood is -(n/p) log Σ|ρ|^p, from which the ratio follows.
+    A coordinate of negligible variance is dropped without a search. The likelihood ratio assumes
+    residuals of density exp(-|ρ/s|^p), whose log-likelihood is -(n/p) log Σ|ρ|^p.
     """
-    share, coordinate = weights / weights.sum(), None
+    normalized_weights, coordinate = weights / weights.sum(), None
     if negligible > 0:
-        spread = share @ local**2 - (share @ local) ** 2
+        spread = normalized_weights @ local**2 - (normalized_weights @ local) ** 2
         coordinate = int(np.argmin(spread)) if spread.min() <= negligible else None
 
     def fit(great: bool) -> Subsphere:
         if coordinate is not None:
-            return _cut_off(local, share, coordinate, rule.p, great)
+            return _coordinate_subsphere(local, normalized_weights, coordinate, rule.p, great)
         return fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter)
 
     if rule.sphere in ("small", "great"):
@@ -478,30 +482,32 @@ def _fitted(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> S
     small, great = fit(False), fit(True)
     n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
     sizes = [weights @ np.abs(found.residuals(local)) ** rule.p for found in (great, small)]
-    logs = [np.log(max(float(size), tiny)) for size in sizes]
-    ratio = 2 * n / rule.p * float(logs[0] - logs[1])
+    log_sizes = [np.log(max(float(size), tiny)) for size in sizes]
+    ratio = 2 * n / rule.p * float(log_sizes[0] - log_sizes[1])
     limit = np.log(n) if rule.sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
 
 
-def _cut_off(local: Floats, share: Floats, coordinate: int, p: float, great: bool) -> Subsphere:
+def _coordinate_subsphere(
+    local: Floats, normalized_weights: Floats, coordinate: int, p: float, great: bool
+) -> Subsphere:
     """Return the subsphere about a coordinate axis with the mean angle as radius."""
     axis = np.eye(1, local.shape[1], coordinate)[0]
     angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
-    radius = np.pi / 2 if great else float(share @ angles)
-    objective = float(share @ ((angles - radius) ** 2 + EPSILON) ** (p / 2))
-    return folded(Subsphere(axis, radius, objective, 0), local, share, great)
+    radius = np.pi / 2 if great else float(normalized_weights @ angles)
+    objective = float(normalized_weights @ ((angles - radius) ** 2 + EPSILON) ** (p / 2))
+    return orient_axis(Subsphere(axis, radius, objective, 0), local, normalized_weights, great)
 
 
-def _circular_mean(angles: Floats, share: Floats) -> tuple[float, float]:
-    """Return the exact Karcher mean of angles, and the arc that holds all of them.
+def _circular_mean(angles: Floats, normalized_weights: Floats) -> tuple[float, float]:
+    """Return the exact Karcher mean of angles, and the length of the arc that contains them.
 
-    Cut the circle between two angles and take their ordinary mean, for each of the n cuts; the one
-    with the least variance is the Karcher mean.
+    Cutting the circle between two neighbouring angles gives an ordinary mean. Of the n means, the
+    one with the minimum variance is the Karcher mean.
     """
     order = np.argsort(angles, kind="stable")
-    x, w = angles[order], share[order]
-    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # weight of the angles raised by 2π
+    x, w = angles[order], normalized_weights[order]
+    before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # weight of the angles that 2π is added to
     first = np.concatenate([[0.0], np.cumsum(w * x)[:-1]])
     means = w @ x + 2 * np.pi * before
     squares = w @ x**2 + 4 * np.pi * first + 4 * np.pi**2 * before - means**2

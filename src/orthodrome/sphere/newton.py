@@ -1,6 +1,6 @@
-"""The Karcher mean of points with coordinates, and the moments of their Log maps there.
+"""The Karcher mean of points with coordinates, and moments of their Log maps at the mean.
 
-Both are computed by passes over the points that keep only sums, wherever the points are stored.
+Both are computed in passes over the points. Only sums are kept in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..coordinates.blocks import Block
 from ..coordinates.points import Sample
 from ._descent import bend_ratios, end_of_search
 from .karcher import KarcherMean, find_mean
-from .maps import moved_along
+from .maps import geodesic_step
 
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # of an objective
-_PATIENCE = 3  # stop after so many passes without progress, or the prospect of it
-_SAMPLE_TOL = 1e-6  # of the mean of the sample, which is only an approximation
-_LEAST_CURVATURE = 0.1  # replaces the mean of θ cot θ where that is smaller
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # relative rounding error of an objective
+_PATIENCE = 3  # stop after this many passes without progress
+_SAMPLE_TOL = 1e-6  # tolerance for the mean of the sample, which is only an approximation
+_MIN_CURVATURE = 0.1  # lower bound for the mean of θ cot θ in the second derivative
 
-# Size of the sample for the second derivative: larger if a pass is expensive.
+# Size of the sample for the second derivative; larger if coordinates are recomputed in each pass.
 _SAMPLE = {True: 4096, False: 2048}
 
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """The objective and its derivatives at a point, from one pass."""
+    """The objective and its derivatives at a point, computed in one pass."""
 
     point: Floats
     objective: float
@@ -45,13 +45,13 @@ class _Evaluation:
 def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> KarcherMean:
     r"""Find the Karcher mean of points with coordinates.
 
-    The search begins at the mean of a sample. The second derivative of the objective there,
+    The search starts from the mean of a sample. The second derivative of the objective there,
 
     .. math:: H = \sum_n p_n \Bigl(\frac{1 - \theta_n \cot\theta_n}{\theta_n^2}\, z_n z_n^\top
         + \theta_n \cot\theta_n\, I\Bigr), \qquad z_n = \operatorname{Log}_\mu f_n,
 
-    turns the gradient over all points into approximate Newton steps. A step that raises the
-    objective is halved.
+    is used for approximate Newton steps with the gradient over all points. A step that increases
+    the objective is halved.
 
     Parameters
     ----------
@@ -65,31 +65,31 @@ def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> Karche
     Returns
     -------
     KarcherMean
-        The mean, without cosines. There was one pass more than steps.
+        The mean, without cosines. The number of passes is the number of steps plus one.
     """
     first, bend = _sample_mean(points.sample(_SAMPLE[points.recomputes]), max_iter)
-    here = best = _evaluate(points, first)
-    tried = [here]
+    current = best = _evaluate(points, first)
+    evaluations = [current]
     idle, step = 0, np.zeros_like(first)
     while (
-        status := end_of_search(best.norm, tol, idle >= _PATIENCE, len(tried) > max_iter)
+        status := end_of_search(best.norm, tol, idle >= _PATIENCE, len(evaluations) > max_iter)
     ) is None:
-        if here is best:
-            hessian = second_derivative(bend, here.level)
-            step = scipy.linalg.solve(hessian, here.gradient, assume_a="pos")
-            step -= (step @ here.point) * here.point
+        if current is best:
+            hessian = second_derivative(bend, current.level)
+            step = scipy.linalg.solve(hessian, current.gradient, assume_a="pos")
+            step -= (step @ current.point) * current.point
         else:
             step /= 2
-        here = _evaluate(points, moved_along(best.point, step))
-        tried.append(here)
-        same = abs(here.objective - best.objective) <= best.rounding
-        better = here.norm < best.norm if same else here.objective < best.objective
-        if better and not (same and here.norm >= 0.9 * best.norm):
+        current = _evaluate(points, geodesic_step(best.point, step))
+        evaluations.append(current)
+        tied = abs(current.objective - best.objective) <= best.rounding
+        better = current.norm < best.norm if tied else current.objective < best.objective
+        if better and not (tied and current.norm >= 0.9 * best.norm):
             idle = 0
-        elif not float(best.gradient @ step) > best.rounding:  # else the step was only too long
+        elif not float(best.gradient @ step) > best.rounding:  # otherwise a shorter step may help
             idle += 1
         if better:
-            best = here
+            best = current
     return KarcherMean(
         point=best.point,
         cosines=None,
@@ -97,9 +97,11 @@ def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> Karche
         gradient_norm=best.norm,
         n_far=best.n_far,
         n_points=points.shape[0],
-        n_iter=len(tried) - 1,
+        n_iter=len(evaluations) - 1,
         status=status,
-        history=tuple({"objective": each.objective, "gradient_norm": each.norm} for each in tried),
+        history=tuple(
+            {"objective": each.objective, "gradient_norm": each.norm} for each in evaluations
+        ),
     )
 
 
@@ -113,7 +115,7 @@ def _evaluate(points: Coordinates, point: Floats) -> _Evaluation:
 
 
 def _sample_mean(sample: Sample, max_iter: int) -> tuple[Floats, Floats]:
-    """Return the mean of a sample, and its :func:`bending_matrix` there."""
+    """Return the mean of a sample, and :func:`bending_matrix` at that mean."""
     vectors = sample.vectors.astype(np.float64, copy=False)
     lengths = np.linalg.norm(vectors, axis=1)
     present = lengths > np.finfo(np.float64).tiny  # zero vectors have no direction
@@ -122,21 +124,21 @@ def _sample_mean(sample: Sample, max_iter: int) -> tuple[Floats, Floats]:
     return mean, bending_matrix(vectors, mean, sample.shares)
 
 
-def bending_matrix(vectors: Floats, mean: Floats, shares: Floats) -> Floats:
-    """Return Σ p (1 - θ cot θ)/θ² z zᵀ, the part of H that is not a multiple of the identity."""
+def bending_matrix(vectors: Floats, mean: Floats, weights: Floats) -> Floats:
+    """Return Σ p (1 - θ cot θ)/θ² z zᵀ, the term of H that is not a multiple of the identity."""
     cosines = vectors @ mean
-    angles, stretches = angles_from_cosines(cosines)
-    # clip: θ cot θ goes to -∞ at the antipode
-    share = shares * np.clip(bend_ratios(angles, cosines * stretches), 0.0, 1.0)
-    finite = np.isfinite(stretches)
-    root = np.sqrt(share[finite])[:, None]
-    z = root * stretches[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
+    angles, angle_ratios = angles_from_cosines(cosines)
+    # clip, because θ cot θ goes to -∞ at the antipode
+    factors = weights * np.clip(bend_ratios(angles, cosines * angle_ratios), 0.0, 1.0)
+    finite = np.isfinite(angle_ratios)
+    root = np.sqrt(factors[finite])[:, None]
+    z = root * angle_ratios[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
     return np.asarray(z.T @ z)
 
 
 def second_derivative(bend: Floats, level: float) -> Floats:
-    """Return H from its two parts, positive definite even if `level` is negative."""
-    return bend + max(level, _LEAST_CURVATURE) * np.eye(len(bend))
+    """Return H from its two terms; it is positive definite even if `level` is negative."""
+    return bend + max(level, _MIN_CURVATURE) * np.eye(len(bend))
 
 
 # ---------------------------------------------------------------------- sums over blocks
@@ -144,10 +146,10 @@ def second_derivative(bend: Floats, level: float) -> Floats:
 
 @dataclass(frozen=True)
 class PullSums:
-    """Sums over a block of points that give the gradient of Σ w θ² at a point.
+    """Sums over a block, for the gradient of Σ w θ² at a point.
 
-    The sums of the weights w, w θ², w θ cot θ and w f θ/sin θ, and the number of points outside the
-    open hemisphere.
+    These are the sums of the weights w, of w θ², w θ cot θ and w f θ/sin θ, and the number of
+    points outside the open hemisphere.
     """
 
     point: Floats
@@ -157,19 +159,19 @@ class PullSums:
         w = np.ones(block.n) if block.weights is None else block.weights
         cosines = block.products(self.point[:, None])[:, 0]
         check_cosines(cosines, float(np.finfo(block.dtype).eps), "the points")
-        angles, stretches = angles_from_cosines(cosines)
+        angles, angle_ratios = angles_from_cosines(cosines)
         # Log is not defined at the antipode
-        pulls = np.multiply(w, stretches, out=np.zeros_like(w), where=np.isfinite(stretches))
+        pulls = np.multiply(w, angle_ratios, out=np.zeros_like(w), where=np.isfinite(angle_ratios))
         far = np.count_nonzero((cosines <= 0) & (w > 0))
         return w.sum(), w @ angles**2, pulls @ cosines, block.combine(pulls), float(far)
 
 
 @dataclass(frozen=True)
 class LogSums:
-    """Sums over a block of points: moments of their Log maps z at a point of the sphere.
+    """Sums over a block, for the moments of Log maps z at a point of the sphere.
 
-    The sums of the weights w, w z zᵀ, w θ² (with the angles of the points before projection),
-    w (θ/sin θ)², w k(x, x) and w ‖f‖².
+    These are the sums of the weights w, of w z zᵀ, w θ² (with the angles of the points before
+    projection), w (θ/sin θ)², w k(x, x) and w ‖f‖².
     """
 
     point: Floats
@@ -180,11 +182,11 @@ class LogSums:
         vectors = block.vectors()
         cosines = block.products(self.point[:, None])[:, 0]
         check_no_antipodes(cosines, float(np.finfo(block.dtype).eps), "points")
-        _, stretches = angles_from_cosines(cosines)
-        c, s, point = (array.astype(block.dtype) for array in (cosines, stretches, self.point))
+        _, angle_ratios = angles_from_cosines(cosines)
+        c, s, point = (array.astype(block.dtype) for array in (cosines, angle_ratios, self.point))
         z = vectors - np.multiply.outer(c, point)
         z *= s[:, None]
         if block.weights is not None:
             z *= np.sqrt(w).astype(block.dtype)[:, None]
         total = w @ squared_angles(cosines * block.lengths, block.own)
-        return w.sum(), z.T @ z, total, w @ stretches**2, w @ block.own, w @ block.captured
+        return w.sum(), z.T @ z, total, w @ angle_ratios**2, w @ block.own, w @ block.captured

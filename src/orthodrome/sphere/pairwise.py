@@ -23,8 +23,8 @@ from ..kernels.base import rectangular_block
 from ..kernels.radial import squared_distances
 from .maps import paired_angles
 
-_NEAR = 4  # in units of √eps: smaller angles are computed pair by pair
-_PAIRS = 65_536  # computed at once
+_NEAR = 4  # in units of √eps: chords below this are computed pair by pair
+_PAIRS = 65_536  # number of pairs in a batch
 
 
 def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) -> NDArray[Any]:
@@ -36,17 +36,17 @@ def geodesic_distances(X: Data, Y: Data | None = None, *, kernel: Any = None) ->
 
     .. math:: \theta = \operatorname{atan2}\left(\sqrt{(1 - k)(1 + k)}, k\right)
 
-    with 1 - k computed without cancellation. This is accurate for near points: arccos k is 0 at
-    ‖x - y‖ = 1e-8 σ. For other kernels the accuracy is that of their values.
+    with 1 - k computed without cancellation. This is accurate for near points, where arccos k would
+    be 0 (‖x - y‖ < 1e-8 σ). For other kernels the accuracy is that of their values.
 
     Parameters
     ----------
     X : array-like of shape (m, d)
         Points.
     Y : array-like of shape (n, d), optional
-        Points; default: X.
+        Points. Default: X.
     kernel : Kernel, str, callable or None, default=None
-        The kernel; an unfitted one is fitted to X. k(x, x) must be constant. With
+        The kernel, which is fitted to X if it is not fitted. k(x, x) must be constant. With
         ``"precomputed"``, X is the Gram matrix.
 
     Returns
@@ -90,7 +90,7 @@ def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
     opposite = Prepared(-y.coordinates, y.per_point)
     chords, sums = (np.sqrt(squared_distances(x, z)) for z in (y, opposite))
     angles = angles_from_chords(chords, sums)[0]
-    # there errors of squared lengths matter, and squares may underflow
+    # for near points, errors of squared lengths matter, and squares may underflow
     i, j = np.nonzero(chords <= _NEAR * np.sqrt(np.finfo(chords.dtype).eps))
     for start in range(0, len(i), _PAIRS):
         a, b = i[start : start + _PAIRS], j[start : start + _PAIRS]
@@ -99,7 +99,7 @@ def _angles_between(x: Prepared, y: Prepared) -> NDArray[Any]:
 
 
 def _unit_vectors(X: Data, name: str) -> Prepared:
-    array = check_numbers(X, name, "the sphere", dtype=[np.float64, np.float32])
+    array = check_numbers(X, name, "geodesic_distances", dtype=[np.float64, np.float32])
     squares = finite_squared_norms(array)
     check_unit_length(squares, array.dtype, name)
     return Prepared(array, squares)
