@@ -16,7 +16,7 @@ from orthodrome import (
     KernelPNS,
     KernelSpectralClustering,
 )
-from orthodrome.coordinates.pivots import check_captured, independent_part
+from orthodrome.coordinates.pivots import check_captured, independent_points
 from orthodrome.eigen import Nystroem, leading
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Sigmoid
@@ -137,9 +137,9 @@ def test_batches_a_matrix_and_an_operator_are_refused():
 )
 def test_anchors_that_are_indefinite_among_themselves(matrix):
     with refused():
-        independent_part(np.array(matrix), 1e-12)
+        independent_points(np.array(matrix), 1e-12)
     with pytest.raises(ValueError, match="overflow"):
-        independent_part(np.array([[np.inf]]), 1e-12)
+        independent_points(np.array([[np.inf]]), 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -156,7 +156,7 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
             reason = f"n_anchors={request.n_anchors} is given"
         else:
             reason = "the rows are read in blocks" if in_blocks else choose_solver(n, few).reason
-        m = min(n, found.most_anchors(few))
+        m = min(n, found.max_anchors(few))
         return _on_vectors(rows, found.name, found, m, k, reason, request)
     if in_blocks and not rows.lazy:
         raise ValueError(

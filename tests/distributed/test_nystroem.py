@@ -100,7 +100,7 @@ def test_auto_is_nystroem_and_any_scheduler_will_do(scheduler):
 def test_candidates_for_anchors_may_stay_away(monkeypatch):
     X = data(1500)
     here = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
-    monkeypatch.setattr("orthodrome.rows.dask._MOST_GATHERED", 1000)
+    monkeypatch.setattr("orthodrome.rows.dask._MAX_GATHERED", 1000)
     away = KernelPCA(2, solver=anchors()).fit(chunked(X, 400))
     np.testing.assert_array_equal(away.anchor_indices_, here.anchor_indices_)
     np.testing.assert_allclose(away.eigenvalues_, here.eigenvalues_, rtol=1e-12)

@@ -16,7 +16,7 @@ from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
+from orthodrome.eigen.kha.checkpoint import Checkpoint, CheckpointData
 from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import Centered, Combined, DenseGram, Tangent, tiled
 from orthodrome.gram.tiled import TiledGram
@@ -475,7 +475,7 @@ FOREIGN = {
 def test_foreign_files_are_refused(name, tmp_path):
     path = tmp_path / "run"
     path.write_bytes(FOREIGN[name])
-    with pytest.raises(ValueError, match=r"cannot be read as a checkpoint.*delete it"):
+    with pytest.raises(ValueError, match=r"cannot be read as a checkpoint.*Delete it"):
         run(matrix(), path)
     assert path.read_bytes() == FOREIGN[name]
     assert not Trap.sprung
@@ -507,7 +507,7 @@ INCONSISTENT = {
 def test_inconsistent_arrays_and_counts_are_rejected(parts, which, tmp_path):
     states = {"state": state_of(), "pass_start": state_of(), which: state_of(**parts)}
     file = Checkpoint(tmp_path / "run", "a run", None)
-    file.write(Saved(**states, seed=0, history=[]))
+    file.write(CheckpointData(**states, seed=0, history=[]))
     for shape in [(3, 5)] if parts is INCONSISTENT["another run"] else [(3, 5), None]:
         with pytest.raises(ValueError, match="inconsistent"):
             file.read(shape)

@@ -227,10 +227,10 @@ def test_only_the_rows_proposed_are_evaluated():
         ({"max_rank": 0}, "max_rank of partial_cholesky must be an integer >= 1"),
         ({"tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
         ({"pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
-        ({"pivots": [0, 100]}, "rows of 100 points, 0 to 99; got 100"),
-        ({"pivots": [0, -101, 100]}, "rows of 100 points, 0 to 99; got -101"),
-        ({"pivots": [0.5]}, "must be integers in one dimension"),
-        ({"pivots": []}, "at least one"),
+        ({"pivots": [0, 100]}, "Anchor row 100 is out of range for 100 points"),
+        ({"pivots": [0, -101, 100]}, "Anchor row -101 is out of range for 100 points"),
+        ({"pivots": [0.5]}, "1-D array of integers; got float64"),
+        ({"pivots": []}, "non-empty 1-D array"),
         ({"random_state": "x"}, "random_state of partial_cholesky"),
         ({"sample_weight": -np.ones(100)}, "must not be negative"),
     ],
@@ -281,7 +281,7 @@ def test_lengths_are_measured_in_passing():
     X, w = spread(300), np.random.default_rng(1).random(300)
     kernel = Gaussian().fit(X)
     anchors = choose_anchors(kernel, X, 20, random_state=0)
-    by = Watched.by(kernel, anchors, X.dtype, unit=False, radius=None)
+    by = Watched.from_anchors(kernel, anchors, X.dtype, unit=False, radius=None)
     points = Coordinates(ArrayRows.of(X).zip(weights=w), by).kept("recompute", "2GiB")
     measured = points.reduce(CenteredSums(np.zeros(points.shape[1])))[-1]
     assert sum(sizes) == 300

@@ -38,7 +38,9 @@ class Case:
         self.X = data()
         self.kernel = kernel.fit(self.X)
         anchors = choose_anchors(self.kernel, self.X, 12, random_state=0)
-        self.map = AnchorMap.by(self.kernel, anchors, self.X.dtype, unit=unit, radius=None)
+        self.map = AnchorMap.from_anchors(
+            self.kernel, anchors, self.X.dtype, unit=unit, radius=None
+        )
         self.rows = as_rows(batches(self.X), kernel, KernelPCA())
         plain = anchor_coordinates(self.kernel, self.X, anchors).toarray()
         self.squares = np.sum(plain**2, axis=1)
@@ -110,7 +112,7 @@ def test_a_radius_is_divided_out():
     kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
     larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
     one, other = (
-        AnchorMap.by(
+        AnchorMap.from_anchors(
             each, choose_anchors(each, X, 4, random_state=0), X.dtype, unit=False, radius=radius
         )
         for each, radius in ((kernel, 1.0), (larger, 9.0))
@@ -120,7 +122,7 @@ def test_a_radius_is_divided_out():
     np.testing.assert_allclose(
         scaled.over_anchors(anchors), block.over_anchors(anchors), rtol=1e-12
     )
-    np.testing.assert_allclose(scaled.own, block.own, rtol=1e-12)
+    np.testing.assert_allclose(scaled.diagonal, block.diagonal, rtol=1e-12)
     with pytest.raises(ValueError, match="length"):
         one.block(2 * X)
 
@@ -129,7 +131,7 @@ def test_a_row_without_a_part_in_the_span_is_named():
     X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
     kernel = Polynomial(degree=1, coef0=0.0).fit(X)
     anchors = choose_anchors(kernel, X, 2, anchors=[0, 1])
-    by = AnchorMap.by(kernel, anchors, X.dtype, unit=True, radius=None)
+    by = AnchorMap.from_anchors(kernel, anchors, X.dtype, unit=True, radius=None)
     with pytest.raises(RowError, match=rf"\b{N}\b"):
         by.block(X).vectors()
     rows = as_rows([X[:200], X[200:]], kernel, KernelPCA())

@@ -24,7 +24,7 @@ from orthodrome.datasets._fingerprint import arrays_sha256
 from orthodrome.datasets._readers import read_fields
 from orthodrome.datasets._registry import DatasetEntry, Source
 from orthodrome.eigen import hebbian
-from orthodrome.eigen.kha.checkpoint import Checkpoint, Saved
+from orthodrome.eigen.kha.checkpoint import Checkpoint, CheckpointData
 from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
@@ -48,7 +48,7 @@ def write_model(path, version):
 def write_checkpoint(path, version):
     arrays = (np.full((2, 500), float(version)) for _ in range(2))
     state = State(*arrays, np.zeros(2), n_passes=version, eigenvalues=np.ones(2))
-    Checkpoint(path, "fingerprint", None).write(Saved(state, None, 1, []))
+    Checkpoint(path, "fingerprint", None).write(CheckpointData(state, None, 1, []))
 
 
 def write_landmarks(path, version):

@@ -557,7 +557,7 @@ def test_memory_does_not_matter(name, trail):
 def test_blocks_of_hebbian_passes_do_not_matter(name, monkeypatch):
     monkeypatch.setattr(kha_solver, "_DENSE_ROWS", 20)
     monkeypatch.setattr(sweep, "_BLOCK_SIZE", 16)
-    monkeypatch.setattr(sweep, "_LEAST_BLOCK", 3)
+    monkeypatch.setattr(sweep, "_MIN_BLOCK", 3)
     sizes, right = [], kha_run.resolve_block_size
     monkeypatch.setattr(
         kha_run, "resolve_block_size", lambda *given: sizes.append(right(*given)) or sizes[-1]

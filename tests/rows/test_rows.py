@@ -170,7 +170,7 @@ def test_invalid_batches_raise():
     for batches, message in (
         ([np.ones((5, 3)), np.ones((9_000, 3)), np.ones((2, 4))], r"at row 9005 has \(4,\)"),
         ([np.ones((5, 3)), np.ones((2, 4))], r"at row 5 has \(4,\)"),
-        ([np.ones((0, 3))], "KernelPCA takes at least one row; the batches have none"),
+        ([np.ones((0, 3))], "KernelPCA needs at least one row; the batches have none"),
     ):
         with pytest.raises(ValueError, match=message):
             rows_of(batches)
@@ -290,5 +290,5 @@ def test_nothing_reads_more_than_a_block():
 @pytest.mark.parametrize("shape", [(), (5,), (0, 3)])
 def test_zarr_arrays_without_rows_are_refused(shape, tmp_path):
     stored = zarr.create_array(str(tmp_path / "X"), shape=shape, dtype=float)
-    with pytest.raises(ValueError, match=r"KernelPCA takes rows of features.* of shape \("):
+    with pytest.raises(ValueError, match=r"KernelPCA needs at least one row.* got shape \("):
         rows_of(stored)

@@ -177,7 +177,7 @@ def _bytes(plan: Plan, data: Data, command: str) -> int:
     budget = parse_bytes(plan.request.memory_budget)
     if plan.face == "coordinates":
         is_explicit = plan.name == "coordinates"  # coordinates of the kernel, without anchors
-        d = data.X.shape[1] if is_explicit else min(n, plan.solver.most_anchors(plan.k))
+        d = data.X.shape[1] if is_explicit else min(n, plan.solver.max_anchors(plan.k))
         stored = n * d * itemsize if n * d * itemsize <= budget else 0
         extra = stored + 8 * d * d * _COORDINATE_MATRICES + 8 * n * _COORDINATE_VECTORS
     else:

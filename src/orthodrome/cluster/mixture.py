@@ -307,7 +307,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             if isinstance(kernel, Precomputed):
                 self._columns_ = canonical.index
             if isinstance(solver, Nystroem):
-                solver = solver.renumbered(canonical.inverse)
+                solver = solver.with_row_numbers(canonical.inverse)
         pga = KernelPGA(
             modes,
             kernel=self.kernel,

@@ -331,7 +331,9 @@ class _Embedding:
     def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
-            to_features = AnchorMap.by(kernel, fitted, rows.dtype, unit=False, radius=None)
+            to_features = AnchorMap.from_anchors(
+                kernel, fitted, rows.dtype, unit=False, radius=None
+            )
             points = Coordinates(ArrayRows.of(rows), to_features)
             found = self.extension(CoordinateRows(points), points.captured)
             return found.astype(rows.dtype, copy=False)

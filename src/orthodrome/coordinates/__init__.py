@@ -1,4 +1,4 @@
-"""Coordinates of points in feature space, by anchors or eigenvectors of a Gram matrix."""
+"""Coordinates of points in feature space, from anchors or eigenvectors of a Gram matrix."""
 
 from .anchors import Anchors, choose_anchors
 from .isometry import isometric_coordinates, pivoted_cholesky

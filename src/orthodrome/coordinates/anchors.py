@@ -21,35 +21,35 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block, symmetric_block
 from ..rows import ArrayRows, Rows
 from .pivots import (
-    PARTS,
+    RANK_TOLERANCE,
     check_remainder,
+    check_zero_matrix,
     checked_rows,
-    independent_part,
+    independent_points,
     partial_cholesky,
     pivot_rows,
-    refuse_nonzero,
 )
 
-# The most candidates, or so many per anchor: updating the residuals of all rows of large data would
-# take longer than the features themselves.
+# Maximum number of candidates, in total or per anchor, whichever is more: for large data, updating
+# the residuals of all rows would take longer than computing the features.
 _CANDIDATES = 2**16
 _CANDIDATES_PER_ANCHOR = 64
-_FACTOR = 2**26  # numbers in their factor, half a gigabyte; independent of the memory budget
+_MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a gigabyte
 
-# Rows on which kernels that may not be positive definite are tested.
+# Number of rows on which to test whether a kernel is positive definite.
 _SAMPLE = 128
 
 
 @dataclass(frozen=True)
 class Anchors:
-    """Linearly independent points, and the map to features by them.
+    """Linearly independent points, and the map from kernel values to features.
 
     Attributes
     ----------
     points : validated data of shape (m, ...) or None
         The anchors; None for a precomputed kernel.
     indices : ndarray of shape (m,) or None
-        Their rows in the training data; None if they are other points.
+        Their row numbers in the training data; None if they are other points.
     decoder : ndarray of shape (m, m)
         R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, anchors) @ decoder``.
     """
@@ -70,10 +70,10 @@ def choose_anchors(
     scale: float = 1.0,
     random_state: Any = None,
 ) -> Anchors:
-    """Choose anchors among the rows of X, or take those that are given.
+    """Choose anchors among the rows of X, or use given ones.
 
-    Anchors that are linearly dependent on others, such as copies, are left out. If X has at most
-    `n_anchors` rows, and `tol` is 0, all rows are taken.
+    Anchors that are linearly dependent on others, such as copies, are dropped. If X has at most
+    `n_anchors` rows, and `tol` is 0, all rows are used.
 
     Parameters
     ----------
@@ -82,12 +82,13 @@ def choose_anchors(
     X : validated data, or Rows
         Result of ``kernel.validate``; or rows, of which only candidates are read.
     n_anchors : int
-        The most anchors; given anchors are all taken.
+        Maximum number of anchors; if anchors are given, all are used.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How they are chosen (:func:`partial_cholesky`); or row numbers, in one dimension; or points.
+        How to choose anchors (see :func:`partial_cholesky`); or a 1-D array of row numbers; or
+        points.
     tol : float, default=0.0
-        Stop once the trace of what the features leave out is at most tol times the trace, both of
-        the candidates (see Notes).
+        Stop once the trace of the residual is at most tol times the trace of the Gram matrix, both
+        of the candidates (see Notes).
     sample_weight : ndarray of shape (n,), optional
         Weights; rows of weight 0 are not chosen.
     scale : float, default=1.0
@@ -103,7 +104,7 @@ def choose_anchors(
     Notes
     -----
     Anchors are chosen among at most 65,536 candidates (64 per anchor if that is more; fewer if
-    there are very many anchors), one drawn from each of as many parts of equal weight.
+    there are very many anchors), one drawn from each of as many intervals of equal weight.
 
     Given points are converted to the precision of X.
 
@@ -127,12 +128,12 @@ def choose_anchors(
     check_positive(scale, "scale", owner)
     check_random_state(random_state, owner)
     precomputed = isinstance(kernel, Precomputed)
-    if not isinstance(anchors, str) and not _are_rows(anchors):
+    if not isinstance(anchors, str) and not _are_row_numbers(anchors):
         if precomputed:
             raise ValueError(
-                "Anchors of a precomputed kernel must be row numbers: it has no points."
+                "Anchors of a precomputed kernel must be row numbers, because it has no points."
             )
-        # in the precision of the rows, which is that of the features
+        # features have the precision of the rows
         try:
             given = kernel.validate(anchors, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
@@ -149,7 +150,7 @@ def choose_anchors(
     else:
         prepared = kernel.prepare(points)
         matrix = rectangular_block(kernel, prepared, prepared)
-    kept, decoder = independent_part(matrix * scale, PARTS[rows.dtype])
+    kept, decoder = independent_points(matrix * scale, RANK_TOLERANCE[rows.dtype])
     if not len(kept):  # all points are 0: keep one of them
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
     found = Anchors(
@@ -167,11 +168,11 @@ def _check_on_sample(
 ) -> None:
     """Raise if the kernel is not positive definite on the anchors and a few other rows."""
     numbers, _ = rows.spread(_SAMPLE, weights)
-    some = rows.take(numbers)
+    sample = rows.take(numbers)
     if isinstance(kernel, Precomputed):
-        matrix, values = some[:, numbers], some[:, anchors.indices]
+        matrix, values = sample[:, numbers], sample[:, anchors.indices]
     else:
-        prepared = kernel.prepare(some)
+        prepared = kernel.prepare(sample)
         matrix = symmetric_block(kernel, prepared)
         values = rectangular_block(kernel, prepared, kernel.prepare(anchors.points))
     check_remainder(
@@ -179,7 +180,7 @@ def _check_on_sample(
     )
 
 
-def _are_rows(anchors: Any) -> bool:
+def _are_row_numbers(anchors: Any) -> bool:
     try:
         return np.ndim(anchors) == 1
     except ValueError:  # ragged lists
@@ -195,21 +196,21 @@ def _chosen_rows(
     weights: NDArray[np.float64] | None,
     random_state: Any,
 ) -> NDArray[np.intp]:
-    """Return the rows of the anchors, dependent ones included."""
+    """Return the row numbers of the anchors, including dependent ones."""
     n = rows.shape[0]
     if not isinstance(anchors, str):
         return checked_rows(anchors, n)
     if n <= count or isinstance(weights, np.ndarray):
-        every = np.arange(n) if weights is None else np.flatnonzero(weights)
-        if len(every) <= count and not tol:
-            return every
+        all_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
+        if len(all_rows) <= count and not tol:
+            return all_rows
     random = np.random.default_rng(one_seed(random_state))
     if isinstance(kernel, Precomputed):
-        among, counts = np.arange(n), np.ones(n) if weights is None else weights
-        gram = gram_operator(kernel, rows.together(among))
+        candidates, counts = np.arange(n), np.ones(n) if weights is None else weights
+        gram = gram_operator(kernel, rows.together(candidates))
     else:
-        among, counts = rows.spread(most_candidates(count), weights, random)
-        gram = gram_operator(kernel, rows.together(among), storage="recompute")
+        candidates, counts = rows.spread(max_candidates(count), weights, random)
+        gram = gram_operator(kernel, rows.together(candidates), storage="recompute")
     if anchors != "rpcholesky" and not tol:
         chosen = pivot_rows(gram, anchors, count, counts, random)
     else:
@@ -222,12 +223,12 @@ def _chosen_rows(
             random_state=random,
         ).pivots
     if not len(chosen):
-        refuse_nonzero(gram)
+        check_zero_matrix(gram)
         return np.array([0 if weights is None else np.flatnonzero(weights)[0]])
-    return among[chosen]
+    return candidates[chosen]
 
 
-def most_candidates(count: int) -> int:
-    """Return the most candidates for so many anchors."""
-    most = max(_CANDIDATES, _CANDIDATES_PER_ANCHOR * count)
-    return max(2 * count, min(most, _FACTOR // count))
+def max_candidates(count: int) -> int:
+    """Return the maximum number of candidates for `count` anchors."""
+    limit = max(_CANDIDATES, _CANDIDATES_PER_ANCHOR * count)
+    return max(2 * count, min(limit, _MAX_FACTOR_SIZE // count))

@@ -1,4 +1,4 @@
-"""The map from rows to vectors by anchors, and blocks of points."""
+"""The map from rows to vectors, given by anchors, and blocks of points."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..kernels.base import rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured
 
-# Bytes of kernel values per block and thread, which fit a cache.
+# Bytes of kernel values per block and thread; they should fit in a cache.
 _BLOCK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
 class AnchorMap:
-    r"""The map by anchors: :math:`f(x) = R^{-\top} k(L, x)`, with :math:`k(L, L) = R^\top R`.
+    r"""The map given by anchors: :math:`f(x) = R^{-\top} k(L, x)`, with :math:`k(L, L) = R^\top R`.
 
     The vectors are the coordinates of the points projected on the span of the anchors. With `unit`
     they are normalised, which puts them back on the sphere.
@@ -35,8 +35,7 @@ class AnchorMap:
     kernel : Kernel
         A fitted kernel.
     anchors : Prepared or ndarray
-        The anchors, prepared by the kernel; for a precomputed kernel, the columns of its matrix
-        that belong to them.
+        The anchors, prepared by the kernel; for a precomputed kernel, their columns in its matrix.
     decoder : ndarray of shape (m, r)
         R⁻¹.
     dtype : dtype
@@ -44,13 +43,13 @@ class AnchorMap:
     unit : bool
         Whether vectors are normalised.
     radius : float or None
-        The required k(x, x), by which kernel values are divided; None allows any.
+        The required k(x, x), by which kernel values are divided; None allows any value.
     scale : float
-        Further factor of the kernel values.
-    own : bool
-        Whether the kernel's own coordinates are used; the anchors are then unit vectors.
+        Additional factor of the kernel values.
+    explicit : bool
+        Whether the explicit coordinates of the kernel are used; the anchors are then unit vectors.
     stored : bool
-        Whether the rows are the vectors, computed before.
+        Whether the rows are the vectors themselves, computed before.
     """
 
     kernel: Kernel
@@ -60,11 +59,11 @@ class AnchorMap:
     unit: bool = False
     radius: float | None = None
     scale: float = 1.0
-    own: bool = False
+    explicit: bool = False
     stored: bool = False
 
     @classmethod
-    def by(
+    def from_anchors(
         cls,
         kernel: Kernel,
         anchors: Anchors,
@@ -73,16 +72,16 @@ class AnchorMap:
         unit: bool,
         radius: float | None,
         scale: float = 1.0,
-        own: bool = False,
+        explicit: bool = False,
     ) -> AnchorMap:
-        """Make the map by the given anchors."""
+        """Return the map given by anchors."""
         points = prepared_points(kernel, anchors.points)
         given = anchors.indices if points is None else points
-        return cls(kernel, given, anchors.decoder, np.dtype(dtype), unit, radius, scale, own)
+        return cls(kernel, given, anchors.decoder, np.dtype(dtype), unit, radius, scale, explicit)
 
     @property
     def rows_at_once(self) -> int:
-        """The most rows per block: as many as fit a cache."""
+        """Maximum number of rows per block, so that a block fits in the cache."""
         width = max(1, len(self.anchors)) * self.dtype.itemsize
         return int(np.clip(_BLOCK_BYTES // width, 256, 8192))
 
@@ -91,34 +90,37 @@ class AnchorMap:
         """Approximate number of multiplications per row."""
         return float((16 if self.stored else VALUE_WORK) * len(self.anchors))
 
-    def block(self, rows: Any, weights: Any = None, own: Any = None, captured: Any = None) -> Any:
-        """Return rows as a block of points; known values of own and captured may be given."""
+    def block(
+        self, rows: Any, weights: Any = None, diagonal: Any = None, captured: Any = None
+    ) -> Any:
+        """Return rows as a block of points; `diagonal` and `captured` may be given if known."""
         if self.stored:
-            return Block(rows, weights, own, captured, self.unit)
+            return Block(rows, weights, diagonal, captured, self.unit)
         scale = self.scale / (self.radius or 1.0)
         if not isinstance(self.anchors, Prepared):  # rows of a Gram matrix
             values = rows[:, self.anchors] * rows.dtype.type(scale)
-            return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
+            values = values.astype(self.dtype, copy=False)
+            return AnchorBlock(self, values, weights, diagonal, captured)
         points = self.kernel.prepare(rows)
-        if own is None:
-            diagonal = self.kernel.diagonal(points)
+        if diagonal is None:
+            found = self.kernel.diagonal(points)
             if self.radius is not None:
-                squared_radius(diagonal, self.radius)
-            elif not np.all(np.isfinite(diagonal)):
+                squared_radius(found, self.radius)
+            elif not np.all(np.isfinite(found)):
                 raise RowError(
-                    f"Kernel values overflow in {diagonal.dtype} at row {{0}}; rescale the data, "
-                    "or change the parameters of the kernel.",
-                    int(np.flatnonzero(~np.isfinite(diagonal))[0]),
+                    f"Kernel values overflow in {found.dtype} at row {{0}}; rescale the data, or "
+                    "change the parameters of the kernel.",
+                    int(np.flatnonzero(~np.isfinite(found))[0]),
                 )
-            own = diagonal.astype(np.float64) * scale
-        if self.own:
+            diagonal = found.astype(np.float64) * scale
+        if self.explicit:
             given = points.coordinates
             values = given.toarray() if scipy.sparse.issparse(given) else given
         else:
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
             values = values * values.dtype.type(scale)
-        return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, own, captured)
+        return AnchorBlock(self, values.astype(self.dtype, copy=False), weights, diagonal, captured)
 
 
 class Block:
@@ -132,8 +134,8 @@ class Block:
         The precision of the vectors.
     weights : ndarray of shape (n,) or None
         Their weights.
-    own : ndarray of shape (n,) or None
-        k(x, x), scaled as the kernel values are; None if unknown.
+    diagonal : ndarray of shape (n,) or None
+        k(x, x), scaled like the kernel values; None if unknown.
     captured : ndarray of shape (n,)
         Squared lengths of the vectors before they are normalised.
     lengths : ndarray of shape (n,) or 1.0
@@ -141,11 +143,11 @@ class Block:
     """
 
     def __init__(
-        self, vectors: NDArray[Any], weights: Any, own: Any, captured: Any, unit: bool
+        self, vectors: NDArray[Any], weights: Any, diagonal: Any, captured: Any, unit: bool
     ) -> None:
         self._values, self._unit = vectors, unit
         self.n, self.dtype = len(vectors), vectors.dtype
-        self.weights, self.own, self._captured = weights, own, captured
+        self.weights, self.diagonal, self._captured = weights, diagonal, captured
 
     # not functools.cached_property, which locks on Python 3.11
 
@@ -168,24 +170,30 @@ class Block:
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
 
     def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return the sum of weighted vectors; for weights in columns, one row for each."""
+        """Return the weighted sum of the vectors, or a row for each column of weights."""
         return np.asarray(weights.T @ self._values)
 
 
 class AnchorBlock(Block):
     """Points given by their kernel values with the anchors.
 
-    The product with the decoder is delayed: for a few products it is cheaper to apply the decoder
-    to the other factor.
+    The product with the decoder is delayed: if there are few products, it is cheaper to apply the
+    decoder to the other factor.
     """
 
     def __init__(
-        self, by: AnchorMap, values: NDArray[Any], weights: Any, own: Any, captured: Any
+        self,
+        anchor_map: AnchorMap,
+        values: NDArray[Any],
+        weights: Any,
+        diagonal: Any,
+        captured: Any,
     ) -> None:
-        super().__init__(values, weights, own, captured, by.unit)
-        self._decoder = by.decoder
-        # the decoder of own coordinates is a multiple of the identity
-        self._projected = values * values.dtype.type(by.decoder[0, 0]) if by.own else None
+        super().__init__(values, weights, diagonal, captured, anchor_map.unit)
+        self._decoder = anchor_map.decoder
+        self._projected: Any = None
+        if anchor_map.explicit:  # the decoder is a multiple of the identity
+            self._projected = values * values.dtype.type(self._decoder[0, 0])
 
     @property
     def _raw(self) -> NDArray[Any]:
@@ -198,8 +206,8 @@ class AnchorBlock(Block):
         """Squared lengths of the vectors before they are normalised."""
         if self._captured is None:
             squares = np.einsum("ij,ij->i", self._raw, self._raw, dtype=np.float64)
-            if self.own is not None:
-                check_captured(squares, self.own)
+            if self.diagonal is not None:
+                check_captured(squares, self.diagonal)
             if self._unit:
                 check_in_span(squares)
             self._captured = squares
@@ -221,17 +229,17 @@ class AnchorBlock(Block):
         return products
 
     def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return the sum of weighted vectors; for weights in columns, one row for each."""
+        """Return the weighted sum of the vectors, or a row for each column of weights."""
         values = self._values.astype(np.float64, copy=False)
         return ((weights.T / self.lengths) @ values) @ self._decoder
 
 
 def check_in_span(squares: NDArray[np.float64]) -> None:
     """Raise if a point is orthogonal to the span of the anchors."""
-    lost = np.flatnonzero(~(squares > np.finfo(np.float64).tiny))
-    if len(lost):
+    outside = np.flatnonzero(~(squares > np.finfo(np.float64).tiny))
+    if len(outside):
         raise RowError(
             "Row {0} of X is orthogonal to all anchors, so its features are 0. Use more anchors "
             "(n_anchors) or a wider kernel, or remove such rows.",
-            int(lost[0]),
+            int(outside[0]),
         )

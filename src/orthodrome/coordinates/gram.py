@@ -15,7 +15,7 @@ from .points import Coordinates
 class CoordinateGram(GramOperator):
     r"""The matrix :math:`F F^\top` of features F, without storing it.
 
-    A product with a vector takes :math:`O(nr)` operations for r features, instead of
+    A product with a vector needs :math:`O(nr)` operations for r features, instead of
     :math:`O(n^2)`, in two passes over the points.
 
     Parameters
@@ -81,7 +81,7 @@ class CoordinateCross(CrossOperator):
 
 
 class CoordinateRows(CrossOperator):
-    """The features of new points themselves, (m, r): inner products with the axes of the space."""
+    """The features of new points, (m, r): inner products with the axes of the space."""
 
     def __init__(self, points: Coordinates) -> None:
         super().__init__(shape=points.shape, dtype=points.dtype)
@@ -96,11 +96,11 @@ class CoordinateRows(CrossOperator):
 
 
 def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """Return the product of the features on the left with (features on the right)ᵀ V."""
-    wanted = np.result_type(V.dtype, dtype)
-    # V may have a lower precision than the features, or be integers
-    sums = right.combine(V.astype(wanted, copy=False)).T
-    return left.apply(sums.astype(wanted, copy=False)).astype(wanted, copy=False)
+    """Return L (Rᵀ V) for the features L of `left` and R of `right`."""
+    result_dtype = np.result_type(V.dtype, dtype)
+    # V may be of integers, or of lower precision than the features
+    sums = right.combine(V.astype(result_dtype, copy=False)).T
+    return left.apply(sums.astype(result_dtype, copy=False)).astype(result_dtype, copy=False)
 
 
 def _rows(chosen: NDArray[Any], points: Coordinates) -> NDArray[Any]:

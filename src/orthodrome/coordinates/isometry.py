@@ -14,8 +14,8 @@ from ..gram import GramOperator
 from ..gram.base import check_operator
 from .points import Coordinates
 
-# Directions with a smaller fraction of the trace are left out.
-_RANK = 1e-12
+# Directions with a smaller fraction of the trace are dropped.
+_MIN_FRACTION = 1e-12
 
 
 def pivoted_cholesky(
@@ -33,7 +33,7 @@ def pivoted_cholesky(
     tol : float
         Stop when no diagonal entry of K - LLᵀ exceeds tol times the largest one of K.
     max_rank : int
-        The most rows.
+        Maximum rank.
 
     Returns
     -------
@@ -53,21 +53,21 @@ def pivoted_cholesky(
     check_operator(operator, "pivoted_cholesky")
     check_positive(tol, "tol", "pivoted_cholesky", or_zero=True)
     check_integer(max_rank, "max_rank", "pivoted_cholesky")
-    left: NDArray[Any] = operator.diagonal().astype(np.float64)
-    limit = min(tol, 1.0) * float(left.max())
-    max_rank = min(max_rank, len(left))
-    columns = np.empty((max_rank, len(left)))  # unused pages are never touched
+    remaining: NDArray[Any] = operator.diagonal().astype(np.float64)
+    limit = min(tol, 1.0) * float(remaining.max())
+    max_rank = min(max_rank, len(remaining))
+    columns = np.empty((max_rank, len(remaining)))  # memory of unused rows is never touched
     rank = 0
-    while rank < max_rank and left.max() > limit:
-        pivot = int(np.argmax(left))
+    while rank < max_rank and remaining.max() > limit:
+        pivot = int(np.argmax(remaining))
         column = operator.rows([pivot])[0].astype(np.float64)
         column -= columns[:rank, pivot] @ columns[:rank]
-        column /= np.sqrt(left[pivot])
+        column /= np.sqrt(remaining[pivot])
         columns[rank] = column
-        left -= column**2
-        left[pivot] = 0.0
+        remaining -= column**2
+        remaining[pivot] = 0.0
         rank += 1
-    return columns[:rank].T, float(np.abs(left).max())
+    return columns[:rank].T, float(np.abs(remaining).max())
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,12 @@ class Isometry:
     Attributes
     ----------
     points : ndarray of shape (n, rank)
-        Their inner products are the entries of the matrix; columns by decreasing second moment.
+        Coordinates with the inner products of the matrix; columns in order of decreasing second
+        moment.
     decoder : ndarray of shape (n, rank)
         Maps inner products with the points to coordinates: ``k @ decoder``.
     left_out : float
-        Sum of squares in the directions that were left out.
+        Sum of squares in the directions that were dropped.
     """
 
     points: NDArray[np.float64]
@@ -90,10 +91,10 @@ class Isometry:
 
 
 def isometric_coordinates(operator: GramOperator) -> Isometry:
-    r"""Return coordinates :math:`K = Y Y^\top` of points, by the eigenvectors of K.
+    r"""Return coordinates Y of points, :math:`K = Y Y^\top`, from the eigenvectors of K.
 
-    The whole matrix is computed. Directions below 1e-12 of the trace, or below rounding, are left
-    out, except that there are at least two, of which the second may be 0.
+    The whole matrix is computed. Directions below 1e-12 of the trace, or within rounding error, are
+    dropped. There are always at least two, of which the second may be 0.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     Returns
     -------
     Isometry
-        Coordinates of the points, and the map for others.
+        Coordinates of the points, and the map for new points.
 
     Examples
     --------
@@ -121,25 +122,25 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
             "parameters of the kernel."
         )
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, driver="evd")
-    limit = _negligible(values, operator.dtype)
+    limit = _largest_negligible(values, operator.dtype)
     if values[0] < -100 * limit:
         raise ValueError(
             f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
-            "definite on these data, so that they have no coordinates. Use another kernel, or add "
+            "definite on these data, so they have no coordinates. Use another kernel, or add "
             "a constant to the diagonal of the matrix."
         )
     kept, left_out = _kept(values, limit)
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
     vectors = vectors[:, kept][:, ::-1]
     decoder = np.divide(vectors, roots, out=np.zeros_like(vectors), where=roots > 0)
-    return _with_two(vectors * roots, decoder, left_out)
+    return _with_two_columns(vectors * roots, decoder, left_out)
 
 
 def principal_coordinates(features: Coordinates) -> Isometry:
     r"""Return the features of points, rotated to their principal axes.
 
-    With as many anchors as the rank, they are those of :func:`isometric_coordinates`, up to the
-    signs of the axes. The same directions are left out.
+    With as many anchors as the rank, they equal those of :func:`isometric_coordinates`, up to the
+    signs of the axes. The same directions are dropped.
 
     Parameters
     ----------
@@ -149,8 +150,8 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     Returns
     -------
     Isometry
-        Coordinates of the points, and the map for others: from inner products with the anchors,
-        scaled as for the features, before normalisation.
+        Coordinates of the points, and the map for new points, which applies to inner products with
+        the anchors, scaled as for the features, before normalisation.
 
     Examples
     --------
@@ -167,24 +168,24 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     """
     coordinates = features.toarray().astype(np.float64)
     values, axes = scipy.linalg.eigh(coordinates.T @ coordinates, driver="evd")
-    kept, left_out = _kept(values, _negligible(values, features.dtype))
+    kept, left_out = _kept(values, _largest_negligible(values, features.dtype))
     axes = axes[:, kept][:, ::-1]
-    return _with_two(coordinates @ axes, features.decoder @ axes, left_out)
+    return _with_two_columns(coordinates @ axes, features.decoder @ axes, left_out)
 
 
-def _negligible(values: NDArray[np.float64], dtype: Any) -> float:
-    """Return the largest eigenvalue of directions that are left out."""
-    return max(_RANK, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
+def _largest_negligible(values: NDArray[np.float64], dtype: Any) -> float:
+    """Return the largest eigenvalue of directions that are dropped."""
+    return max(_MIN_FRACTION, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
 def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_], float]:
     """Return which directions are kept, and the sum of the eigenvalues of the others."""
     kept = values > limit
-    kept[-1] = True  # also if the data are all 0
+    kept[-1] = True  # even if all data are 0
     return kept, float(np.maximum(values[~kept], 0.0).sum())
 
 
-def _with_two(
+def _with_two_columns(
     points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
 ) -> Isometry:
     """Return an isometry with at least two directions; the second may be 0."""

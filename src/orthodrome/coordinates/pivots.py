@@ -1,4 +1,4 @@
-"""Partial Cholesky factors of Gram matrices by chosen pivots."""
+"""Partial Cholesky factors of Gram matrices from chosen pivots."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..gram.base import check_operator
 from ..rows.base import rows_at
 
 # Relative residual below which a point lies in the span of the pivots. The triangular factor then
-# has a condition number of at most 1e6 in float64, so that features keep ten digits.
-PARTS = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
+# has a condition number of at most 1e6 in float64, so features keep ten digits.
+RANK_TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
-# Rows per round. Larger blocks are faster per row, but more rows are rejected.
+# Rows proposed at once. Larger blocks are faster per row, but more rows are rejected.
 _BLOCK = 64
 
-#: ``draw(residual)`` proposes rows, none at the end, and a threshold for each: a row is rejected
-#: if its residual is below it when it is processed.
+#: ``draw(residual)`` returns row numbers (none when finished) and a threshold per row. A row is
+#: rejected if its residual is below its threshold by the time it is processed.
 Draw = Callable[[NDArray[np.float64]], tuple[NDArray[np.intp], NDArray[np.float64]]]
 
 
@@ -36,9 +36,9 @@ class PartialCholesky:
     Attributes
     ----------
     pivots : ndarray of shape (rank,)
-        The rows, in the order in which they were taken.
+        Row numbers, in the order in which they were chosen.
     factor : ndarray of shape (n, rank)
-        F, in float64. Its first j columns are the factor by the first j pivots.
+        F, in float64. Its first j columns are the factor from the first j pivots.
     residual : ndarray of shape (n,)
         The diagonal of K - FFᵀ.
     trace_error : float
@@ -60,11 +60,11 @@ def partial_cholesky(
     sample_weight: ArrayLike | None = None,
     random_state: Any = None,
 ) -> PartialCholesky:
-    r"""Factor a positive semidefinite Gram matrix, :math:`K \approx F F^\top`, by chosen rows.
+    r"""Factor a positive semidefinite Gram matrix, :math:`K \approx F F^\top`, from a few rows.
 
     ``"rpcholesky"`` draws each row with a probability proportional to its residual,
     :math:`w_n (K - FF^\top)_{nn}`. Rows are proposed in blocks and accepted by rejection sampling,
-    so that their distribution is that of single draws; copies of a row are never taken. Only the
+    so they are distributed as if drawn one at a time; copies of a row are never chosen. Only the
     diagonal and the proposed rows are evaluated.
 
     Parameters
@@ -72,12 +72,13 @@ def partial_cholesky(
     operator : GramOperator
         The matrix K.
     max_rank : int
-        The most rows.
+        Maximum number of rows.
     tol : float, default=0.0
         Stop once the weighted trace of K - FFᵀ is at most tol times that of K.
     pivots : {"rpcholesky", "uniform", "k-means++"} or array-like of int, default="rpcholesky"
-        How rows are chosen; or the rows themselves, in order. ``"k-means++"`` draws by the squared
-        distance from the nearest chosen row. Rows that depend on previous ones are left out.
+        How to choose rows; or row numbers, in order. ``"k-means++"`` draws rows with a probability
+        proportional to the squared distance from the nearest chosen row. Rows that are linearly
+        dependent on previous ones are skipped.
     sample_weight : array-like of shape (n,), optional
         Weights. With rpcholesky and k-means++ a weight of 2 means a repeated row; uniform draws
         rows of large weight earlier, and no row twice.
@@ -91,9 +92,9 @@ def partial_cholesky(
 
     Notes
     -----
-    At tight tolerances rpcholesky takes no more rows than uniform, and far fewer if the data have
-    small, distant clusters. At loose ones (some per cent of the trace) and with heavy tails it
-    takes a few more, since the first pivots are outliers.
+    At tight tolerances rpcholesky needs no more rows than uniform, and far fewer if the data have
+    small, distant clusters. At loose tolerances (a few percent of the trace) and with heavy tails
+    it needs a few more, since the first pivots are outliers.
 
     References
     ----------
@@ -119,10 +120,10 @@ def partial_cholesky(
     weights = np.ones(n) if given is None else given
     random = np.random.default_rng(one_seed(random_state))
     if isinstance(pivots, str) and pivots == "rpcholesky":
-        draw = _by_what_is_left(weights, min(_BLOCK, max(1, max_rank // 4)), random)
+        draw = _draw_by_residual(weights, min(_BLOCK, max(1, max_rank // 4)), random)
     else:
-        draw = _in_order(pivot_rows(operator, pivots, max_rank, weights, random))
-    return _factored(operator, draw, min(max_rank, n), tol, weights)
+        draw = _draw_in_order(pivot_rows(operator, pivots, max_rank, weights, random))
+    return _factor(operator, draw, min(max_rank, n), tol, weights)
 
 
 def pivot_rows(
@@ -132,144 +133,147 @@ def pivot_rows(
     weights: NDArray[np.float64],
     random: np.random.Generator,
 ) -> NDArray[np.intp]:
-    """Return rows in the order in which they are to be taken, whatever their residuals."""
+    """Return rows in the order to process them, chosen without regard to residuals."""
     n = operator.shape[0]
     if isinstance(pivots, str):
         if pivots == "uniform":
-            several = min(count, int(np.count_nonzero(weights)))
-            return random.choice(n, size=several, replace=False, p=weights / weights.sum())
+            size = min(count, int(np.count_nonzero(weights)))
+            return random.choice(n, size=size, replace=False, p=weights / weights.sum())
         if pivots == "k-means++":
-            return _far_from_each_other(operator, weights, count, random)
+            return _kmeans_plus_plus(operator, weights, count, random)
         raise ValueError(
-            f"Anchors must be 'rpcholesky', 'uniform', 'k-means++', numbers of rows, or points; "
+            f"Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points; "
             f"got {pivots!r}."
         )
     return checked_rows(pivots, n)
 
 
 def pilot_size(n: int, count: int) -> int:
-    """Return a number of anchors that is cheap, and enough for `count` starting vectors."""
+    """Return a small number of anchors, sufficient for `count` starting vectors."""
     return max(8 * count, min(256, n // 16))
 
 
 def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
-    """Return given row numbers, checked, as 0 to n-1."""
+    """Check given row numbers; return them as 0 to n-1."""
     try:
         rows = np.asarray(given)
     except ValueError:  # ragged lists
         rows = np.array(None)
     if rows.ndim != 1 or rows.size == 0 or rows.dtype.kind not in "iu":
         raise ValueError(
-            "Anchors given as rows must be integers in one dimension, at least one; got "
+            "Anchors given as row numbers must be a non-empty 1-D array of integers; got "
             f"{rows.dtype} of shape {rows.shape}."
         )
     outside = (rows < -n) | (rows >= n)
     if outside.any():
         raise ValueError(
-            f"Anchors must be rows of {n} points, 0 to {n - 1}; got {rows[outside][0]}."
+            f"Anchor row {rows[outside][0]} is out of range for {n} points (0 to {n - 1})."
         )
     return rows.astype(np.intp) % n
 
 
-def _far_from_each_other(
+def _kmeans_plus_plus(
     operator: GramOperator, weights: NDArray[np.float64], count: int, random: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw rows by k-means++ (Arthur and Vassilvitskii, 2007), one candidate each time."""
+    """Draw rows with k-means++ (Arthur and Vassilvitskii, 2007), one candidate per step."""
     diagonal = operator.diagonal().astype(np.float64)
-    rounding = 16 * float(np.finfo(operator.dtype).eps) * np.abs(diagonal)
+    error = 16 * float(np.finfo(operator.dtype).eps) * np.abs(diagonal)
     nearest = np.full(len(diagonal), np.inf)
     chosen: list[int] = []
-    pull = weights
+    scores = weights
     while len(chosen) < count:
-        chosen.append(int(rows_at(pull, random.random(1))[0]))
-        squares = diagonal + diagonal[chosen[-1]] - 2.0 * operator.rows(chosen[-1:])[0]
-        nearest = np.minimum(nearest, np.where(squares > rounding, squares, 0.0))
+        chosen.append(int(rows_at(scores, random.random(1))[0]))
+        distances = diagonal + diagonal[chosen[-1]] - 2.0 * operator.rows(chosen[-1:])[0]
+        nearest = np.minimum(nearest, np.where(distances > error, distances, 0.0))
         nearest[chosen[-1]] = 0.0
-        pull = weights * nearest
-        if not pull.any():
+        scores = weights * nearest
+        if not scores.any():
             break
     return np.array(chosen, dtype=np.intp)
 
 
-def _by_what_is_left(weights: NDArray[np.float64], block: int, random: np.random.Generator) -> Draw:
-    def draw(left: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        rows = rows_at(weights * left, random.random(block))
-        return rows, random.random(block) * left[rows]
+def _draw_by_residual(
+    weights: NDArray[np.float64], block: int, random: np.random.Generator
+) -> Draw:
+    def draw(residual: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        rows = rows_at(weights * residual, random.random(block))
+        return rows, random.random(block) * residual[rows]
 
     return draw
 
 
-def _in_order(rows: NDArray[np.intp]) -> Draw:
+def _draw_in_order(rows: NDArray[np.intp]) -> Draw:
     blocks = iter([rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK)])
 
-    def draw(_left: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def draw(_residual: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
         block = next(blocks, rows[:0])
         return block, np.zeros(len(block))
 
     return draw
 
 
-def _factored(
+def _factor(
     operator: GramOperator, draw: Draw, max_rank: int, tol: float, weights: NDArray[np.float64]
 ) -> PartialCholesky:
-    """Take blocks of rows until the tolerance, the rank, or the end of the rows is reached."""
+    """Process blocks of rows until the tolerance or the rank is reached, or no rows remain."""
     diagonal = operator.diagonal().astype(np.float64)
-    floor = PARTS[np.dtype(operator.dtype)] * np.abs(diagonal)
-    left = np.where(diagonal > 0, diagonal, 0.0)
-    total = float(weights @ left)
-    columns = np.empty((max_rank, len(left)))  # the pages of columns not reached are never touched
+    floor = RANK_TOLERANCE[np.dtype(operator.dtype)] * np.abs(diagonal)
+    residual = np.where(diagonal > 0, diagonal, 0.0)
+    total = float(weights @ residual)
+    columns = np.empty((max_rank, len(residual)))  # memory of unused rows is never touched
     pivots: list[int] = []
     while len(pivots) < max_rank:
-        open_part = np.where(left > floor, left, 0.0)
-        if not float(weights @ open_part) > tol * total:
+        eligible = np.where(residual > floor, residual, 0.0)
+        if not float(weights @ eligible) > tol * total:
             break
-        rows, thresholds = draw(open_part)
+        rows, thresholds = draw(eligible)
         if not len(rows):
             break
         rank = len(pivots)
         values = operator.rows(rows).astype(np.float64)
         inner = values[:, rows] - columns[:rank, rows].T @ columns[:rank, rows]
-        # rounding differs between the two: a row must not be proposed for ever
-        left[rows] = np.minimum(left[rows], np.diagonal(inner))
-        taken, triangle = _accepted(inner, thresholds, floor[rows], max_rank - rank)
-        if not len(taken):
+        # the two differ by rounding errors: without this a row might be proposed forever
+        residual[rows] = np.minimum(residual[rows], np.diagonal(inner))
+        accepted, triangle = _accept(inner, thresholds, floor[rows], max_rank - rank)
+        if not len(accepted):
             continue
-        chosen = rows[taken]
-        _eliminate(columns, rank, chosen, values[taken], triangle, left)
-        kept = _enough(columns[rank : rank + len(taken)], left, weights, tol * total)
-        if kept < len(taken):
-            left += np.einsum("ij,ij->j", *[columns[rank + kept : rank + len(taken)]] * 2)
+        chosen = rows[accepted]
+        _eliminate(columns, rank, chosen, values[accepted], triangle, residual)
+        new = columns[rank : rank + len(accepted)]
+        kept = _columns_needed(new, residual, weights, tol * total)
+        if kept < len(accepted):
+            residual += np.einsum("ij,ij->j", new[kept:], new[kept:])
         pivots += chosen[:kept].tolist()
-        left[pivots] = 0.0
-    error = float(weights @ np.maximum(left, 0.0)) / total if total > 0 else 0.0
-    return PartialCholesky(np.array(pivots, np.intp), columns[: len(pivots)].T, left, error)
+        residual[pivots] = 0.0
+    error = float(weights @ np.maximum(residual, 0.0)) / total if total > 0 else 0.0
+    return PartialCholesky(np.array(pivots, np.intp), columns[: len(pivots)].T, residual, error)
 
 
-def _accepted(
+def _accept(
     inner: NDArray[np.float64],
     thresholds: NDArray[np.float64],
     floor: NDArray[np.float64],
-    most: int,
+    max_count: int,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the proposals whose residual exceeds their threshold, in order, and their factor.
 
     `inner` is the residual of K among the proposals. The factor is the lower triangle L with
-    LLᵀ = inner for the rows taken.
+    LLᵀ = inner for the accepted rows.
     """
-    rest = inner.copy()
-    taken: list[int] = []
-    columns = np.zeros((len(inner), min(most, len(inner))))
+    residual = inner.copy()
+    accepted: list[int] = []
+    columns = np.zeros((len(inner), min(max_count, len(inner))))
     for i in range(len(inner)):
-        if len(taken) == columns.shape[1]:
+        if len(accepted) == columns.shape[1]:
             break
-        if rest[i, i] > max(thresholds[i], floor[i]):
-            column = rest[:, i] / np.sqrt(rest[i, i])
-            column[taken] = 0.0
-            rest -= np.outer(column, column)
-            columns[:, len(taken)] = column
-            taken.append(i)
-    places = np.array(taken, dtype=np.intp)
-    return places, np.tril(columns[places][:, : len(taken)])
+        if residual[i, i] > max(thresholds[i], floor[i]):
+            column = residual[:, i] / np.sqrt(residual[i, i])
+            column[accepted] = 0.0
+            residual -= np.outer(column, column)
+            columns[:, len(accepted)] = column
+            accepted.append(i)
+    indices = np.array(accepted, dtype=np.intp)
+    return indices, np.tril(columns[indices][:, : len(accepted)])
 
 
 def _eliminate(
@@ -278,42 +282,42 @@ def _eliminate(
     chosen: NDArray[np.intp],
     values: NDArray[np.float64],
     triangle: NDArray[np.float64],
-    left: NDArray[np.float64],
+    residual: NDArray[np.float64],
 ) -> None:
     """Append the columns of new pivots to the factor, and update the residual."""
     at_pivots = columns[:rank, chosen].T.copy()
     new = slice(rank, rank + len(chosen))
 
-    def share(part: slice) -> None:
-        block = values[:, part] - at_pivots @ columns[:rank, part]
-        columns[new, part] = scipy.linalg.solve_triangular(
+    def update(points: slice) -> None:
+        block = values[:, points] - at_pivots @ columns[:rank, points]
+        columns[new, points] = scipy.linalg.solve_triangular(
             triangle, block, lower=True, check_finite=False
         )
-        left[part] -= np.einsum("ij,ij->j", columns[new, part], columns[new, part])
+        residual[points] -= np.einsum("ij,ij->j", columns[new, points], columns[new, points])
 
-    work = len(values) * columns[:rank].size + len(values) ** 2 * len(left)
-    run_over_rows(share, len(left), work=work)
+    work = len(values) * columns[:rank].size + len(values) ** 2 * len(residual)
+    run_over_rows(update, len(residual), work=work)
 
 
-def _enough(
+def _columns_needed(
     new: NDArray[np.float64],
-    left: NDArray[np.float64],
+    residual: NDArray[np.float64],
     weights: NDArray[np.float64],
     goal: float,
 ) -> int:
-    """Return how many of the new columns it takes to reach the goal: all of them if they do not."""
+    """Return how many of the new columns are needed to reach the goal; all if it is not reached."""
     captured = np.square(new) @ weights
-    after = float(weights @ np.maximum(left, 0.0)) + captured.sum() - np.cumsum(captured)
+    after = float(weights @ np.maximum(residual, 0.0)) + captured.sum() - np.cumsum(captured)
     reached = np.flatnonzero(after <= goal)
     return int(reached[0]) + 1 if len(reached) else len(new)
 
 
-def independent_part(
-    matrix: NDArray[Any], part: float
+def independent_points(
+    matrix: NDArray[Any], tol: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     r"""Return points that span the others, and the map from inner products with them to features.
 
-    With the Gram matrix :math:`K_{mm} = R^\top R` of the points kept, the map is
+    With the Gram matrix :math:`K_{mm} = R^\top R` of these points, the map is
     :math:`R^{-1}`: the rows of :math:`k(x, \cdot)\,R^{-1}` have the inner products
     :math:`k(x, \cdot)\,K_{mm}^{-1} k(\cdot, y)`.
 
@@ -321,13 +325,13 @@ def independent_part(
     ----------
     matrix : ndarray of shape (m, m)
         The Gram matrix of the points.
-    part : float
-        A point whose residual is less than this fraction of its squared length is not kept.
+    tol : float
+        A point is dropped if its residual is less than this fraction of its squared length.
 
     Returns
     -------
     kept : ndarray of shape (rank,)
-        Numbers of the points.
+        Indices of the points kept.
     decoder : ndarray of shape (rank, rank)
         R⁻¹.
     """
@@ -342,30 +346,31 @@ def independent_part(
     if bad.any():
         raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {int(np.flatnonzero(bad)[0])}"))
     lengths = np.sqrt(diagonal)
-    present = np.flatnonzero(lengths > 0)
-    scaled = matrix[np.ix_(present, present)] / np.outer(lengths[present], lengths[present])
-    if not len(present):
-        return present, np.zeros((0, 0))
-    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(scaled, tol=part)
-    order = order[: len(present)] - 1
-    kept, rest = order[:rank], order[rank:]
+    nonzero = np.flatnonzero(lengths > 0)
+    scaled = matrix[np.ix_(nonzero, nonzero)] / np.outer(lengths[nonzero], lengths[nonzero])
+    if not len(nonzero):
+        return nonzero, np.zeros((0, 0))
+    factor, order, rank, _ = scipy.linalg.lapack.dpstrf(scaled, tol=tol)
+    order = order[: len(nonzero)] - 1
+    kept, dropped = order[:rank], order[rank:]
     triangle = np.triu(factor[:rank, :rank])
-    # for a positive matrix, the remainder of the points that are not kept is rounding
-    left = np.abs(scaled[np.ix_(rest, rest)] - factor[:rank, rank:].T @ factor[:rank, rank:])
-    if np.any(left > _INDEFINITE):
-        worst = int(present[rest[left.max(axis=0).argmax()]])
+    # for a positive semidefinite matrix, the residual of the dropped points is rounding error
+    products = factor[:rank, rank:].T @ factor[:rank, rank:]
+    residual = np.abs(scaled[np.ix_(dropped, dropped)] - products)
+    if np.any(residual > _INDEFINITE):
+        worst = int(nonzero[dropped[residual.max(axis=0).argmax()]])
         raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {worst}"))
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
-    return present[kept], inverse / lengths[present[kept]][:, None]
+    return nonzero[kept], inverse / lengths[nonzero[kept]][:, None]
 
 
 _NOT_POSITIVE = (
-    "The kernel is not positive definite on these data ({where}), so that a Nyström approximation "
-    "is meaningless. Use another kernel, or fit without anchors."
+    "The kernel is not positive definite on these data ({where}), so a Nyström approximation is "
+    "meaningless. Use another kernel, or fit without anchors."
 )
 
-# Relative to k(x, x), more than rounding. In trials, matrices computed in float32 and given as
-# float64 reached 2e-4, and 1e-3 in eigenvalues; sigmoid and wave kernels began at 0.02.
+# Errors relative to k(x, x) that exceed rounding errors. In trials, matrices computed in float32
+# and given as float64 reached 2e-4, and 1e-3 in eigenvalues; sigmoid and wave kernels, 0.02.
 _INDEFINITE = 1e-3
 
 
@@ -376,42 +381,42 @@ def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64])
     """
     size = np.abs(diagonal)
     excess = captured - diagonal - _INDEFINITE * size
-    # the rounding of small squares is that of the largest
+    # rounding errors scale with the largest value
     if np.any(excess > float(np.finfo(np.float32).eps) * size.max(initial=0.0)):
         worst = int(np.argmax(excess))
         where = (
-            f"k(x, x) is {diagonal[worst]:.3g} where the anchors alone account for "
-            f"{captured[worst]:.3g}"
+            f"k(x, x) is {diagonal[worst]:.3g}, less than the {captured[worst]:.3g} that the "
+            "anchors explain"
         )
         raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) -> None:
-    """Raise if a Gram matrix has a negative eigenvalue once features are taken from it.
+    """Raise if a Gram matrix minus that of features has a negative eigenvalue.
 
     Parameters
     ----------
     matrix : ndarray of shape (s, s)
         The Gram matrix of a few points.
     features : ndarray of shape (s, m)
-        Their features by anchors.
+        Their features from anchors.
     """
     check_captured(np.einsum("ij,ij->i", features, features), np.diagonal(matrix))
     lengths = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
-    there = lengths > 0
-    left = (matrix - features @ features.T)[np.ix_(there, there)]
-    left /= np.outer(lengths[there], lengths[there])
-    if there.any():
-        smallest = float(scipy.linalg.eigvalsh(left, subset_by_index=[0, 0])[0])
+    nonzero = lengths > 0
+    residual = (matrix - features @ features.T)[np.ix_(nonzero, nonzero)]
+    residual /= np.outer(lengths[nonzero], lengths[nonzero])
+    if nonzero.any():
+        smallest = float(scipy.linalg.eigvalsh(residual, subset_by_index=[0, 0])[0])
         if smallest < -10 * _INDEFINITE:
             where = f"given the anchors, an eigenvalue of the normalised matrix is {smallest:.2g}"
             raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
-def refuse_nonzero(operator: GramOperator) -> None:
+def check_zero_matrix(operator: GramOperator) -> None:
     """Raise if a matrix without a positive entry on its diagonal is not 0.
 
-    A product is needed only if the first rows are 0.
+    A product with the matrix is computed only if the first rows are 0.
     """
     n = operator.shape[0]
     bad = operator.rows(np.arange(min(32, n))).any(axis=1)

@@ -31,7 +31,7 @@ def anchor_coordinates(
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> Coordinates:
-    """Make the coordinates of validated data by anchors.
+    """Return the coordinates of validated data given by anchors.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ def anchor_coordinates(
         k(x, x) of the rows, times the scale; by default it is evaluated. Longer vectors raise a
         ValueError: the kernel is not positive definite.
     memory_budget : str or number, default="2GiB"
-        The most memory of the vectors.
+        Maximum memory of the vectors.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
-        Where the vectors are kept. "auto" is memory within the budget, otherwise recompute, in
-        every pass; or disk for kernels given as callables, which may be slow.
+        Where to store the vectors. "auto" uses memory within the budget; otherwise it recomputes
+        them in every pass, or uses disk for kernels given as callables, which may be slow.
 
     Examples
     --------
@@ -73,8 +73,10 @@ def anchor_coordinates(
     if diagonal is None and isinstance(kernel, Precomputed) and X.shape[0] == X.shape[1]:
         diagonal = np.diagonal(X).astype(np.float64) * scale
     rows = _rows(X, kernel)
-    by = AnchorMap.by(kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale)
-    return Coordinates(rows.zip(own=diagonal), by).kept(storage, memory_budget)
+    anchor_map = AnchorMap.from_anchors(
+        kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale
+    )
+    return Coordinates(rows.zip(diagonal=diagonal), anchor_map).kept(storage, memory_budget)
 
 
 def _rows(X: Any, kernel: Kernel) -> Rows:
@@ -84,10 +86,10 @@ def _rows(X: Any, kernel: Kernel) -> Rows:
 
 @dataclass(frozen=True)
 class Sample:
-    """Vectors of some points, and their weights, which add up to 1."""
+    """Vectors of some points, and their weights, which sum to 1."""
 
     vectors: NDArray[Any]
-    shares: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
 class Coordinates:
@@ -96,8 +98,8 @@ class Coordinates:
     Parameters
     ----------
     rows : Rows
-        The data, with the columns ``weights`` and, if known, ``own``, k(x, x), and ``captured``,
-        the squared lengths of the vectors before they are normalised.
+        The data, with the columns ``weights`` and, if known, ``diagonal``, k(x, x), and
+        ``captured``, the squared lengths of the vectors before they are normalised.
     by : AnchorMap
         The map from rows to vectors.
 
@@ -127,18 +129,18 @@ class Coordinates:
     # ------------------------------------------------------------------ passes
 
     def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
-        """Sum the results of a function of blocks of points, in one pass."""
+        """Sum the results of a function over blocks of points, in one pass."""
         return self.rows.reduce(_PointFunction.of(self.by, function))
 
     def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
-        """Return the results of a function of blocks of points; a dask array for lazy rows."""
+        """Apply a function to blocks of points; return a dask array for lazy rows."""
         return self.rows.map(_PointFunction.of(self.by, function), keep)
 
     def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
-        """Return the same points with stored vectors, if they fit the budget.
+        """Return the same points with vectors stored, if they fit the budget.
 
-        `storage` is that of :func:`anchor_coordinates`. If vectors that are not stored are to be
-        normalised, their lengths are computed.
+        `storage` is as in :func:`anchor_coordinates`. If the vectors are normalised but not stored,
+        their lengths are computed.
         """
         if self.rows.lazy:
             return self
@@ -152,8 +154,9 @@ class Coordinates:
 
     def stored(self, where: str) -> Coordinates:
         """Return the same points with vectors stored in "memory" or on "disk"."""
-        vectors, captured, own = self.map(_everything, where)
-        rows = ArrayRows.of(vectors).zip(weights=self.weights, captured=captured, own=own)
+        vectors, captured, diagonal = self.map(_stored_values, where)
+        columns = {"weights": self.weights, "captured": captured, "diagonal": diagonal}
+        rows = ArrayRows.of(vectors).zip(**columns)
         return Coordinates(rows, replace(self.by, stored=True))
 
     # ------------------------------------------------------------------ as a tall matrix
@@ -165,24 +168,24 @@ class Coordinates:
 
     @property
     def own(self) -> NDArray[np.float64]:
-        """k(x, x), scaled as the kernel values are, (n,)."""
-        return self._column("own")
+        """k(x, x), scaled like the kernel values, (n,)."""
+        return self._column("diagonal")
 
     def _column(self, name: str) -> NDArray[np.float64]:
         known = self.rows.columns.get(name)
-        return self._here(attrgetter(name)) if known is None else known
+        return self._as_ndarray(attrgetter(name)) if known is None else known
 
-    def _here(self, function: Callable[[Block], Any]) -> Any:
-        """Return the results of a function of blocks of points as an ndarray."""
+    def _as_ndarray(self, function: Callable[[Block], Any]) -> Any:
+        """Apply a function to blocks of points; return an ndarray, also for lazy rows."""
         found = self.map(function)
         return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
 
     def apply(self, V: NDArray[Any]) -> NDArray[Any]:
         """Return the products of all vectors with a few columns, in float64."""
-        return self._here(methodcaller("products", V))
+        return self._as_ndarray(methodcaller("products", V))
 
     def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
-        """Return Σ w_n f_n, in float64; for weights in several columns, one row for each."""
+        """Return Σ w_n f_n in float64, or a row for each column of weights."""
         return Coordinates(self.rows.zip(given=weights), self.by).reduce(_combined)[0]
 
     def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
@@ -191,10 +194,10 @@ class Coordinates:
 
     def toarray(self) -> NDArray[Any]:
         """Return all vectors."""
-        return np.asarray(self._here(methodcaller("vectors")))
+        return np.asarray(self._as_ndarray(methodcaller("vectors")))
 
     def of(self, X_new: Any) -> Coordinates:
-        """Return new points by the same map; every pass computes their vectors."""
+        """Return new points under the same map; every pass computes their vectors."""
         return Coordinates(_rows(X_new, self.by.kernel), replace(self.by, stored=False))
 
     def sample(self, count: int) -> Sample:
@@ -205,26 +208,26 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class _PointFunction:
-    """A function of blocks of points, as one of blocks of rows."""
+    """A block function that calls a function of blocks of points."""
 
-    by: AnchorMap
+    anchor_map: AnchorMap
     function: Any
     rows_at_once: int
     work_per_row: float
 
     @classmethod
-    def of(cls, by: AnchorMap, function: Any) -> _PointFunction:
-        return cls(by, function, by.rows_at_once, by.work_per_row)
+    def of(cls, anchor_map: AnchorMap, function: Any) -> _PointFunction:
+        return cls(anchor_map, function, anchor_map.rows_at_once, anchor_map.work_per_row)
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
-        known = {name: columns.pop(name, None) for name in ("weights", "own", "captured")}
-        return self.function(self.by.block(rows, **known), **columns)
+        known = {name: columns.pop(name, None) for name in ("weights", "diagonal", "captured")}
+        return self.function(self.anchor_map.block(rows, **known), **columns)
 
 
 def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
     return (block.combine(given),)
 
 
-def _everything(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    own = np.full(block.n, np.nan) if block.own is None else block.own
-    return block.vectors(), block.captured, own
+def _stored_values(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    diagonal = np.full(block.n, np.nan) if block.diagonal is None else block.diagonal
+    return block.vectors(), block.captured, diagonal

@@ -144,7 +144,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     def _check_memory(self, n: int, plan: Plan) -> None:
         """Raise if the matrices exceed the memory budget."""
         exact = plan.face == "gram"
-        m = n if exact else min(n, plan.solver.most_anchors(1))
+        m = n if exact else min(n, plan.solver.max_anchors(1))
         needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
         if needed > max(budget, 2**23):  # a few megabytes are always allowed
             what = "factors the Gram matrix" if exact else f"makes {m} features"

@@ -326,9 +326,9 @@ class _RidgeSums:
         return self.by.rows_at_once
 
     def __call__(
-        self, rows: Any, start: int, weights: Any = None, own: Any = None, captured: Any = None
+        self, rows: Any, start: int, weights: Any = None, diagonal: Any = None, captured: Any = None
     ) -> tuple[Any, ...]:
-        coordinates = self.function(self.by.block(rows, None, own, captured))
+        coordinates = self.function(self.by.block(rows, None, diagonal, captured))
         w = np.ones(len(coordinates)) if weights is None else weights
         f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
         return w.sum(), w @ f, (f * w[:, None]).T @ f, *input_sums(rows, self.center, f, w)

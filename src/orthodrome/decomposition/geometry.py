@@ -128,7 +128,7 @@ class Flat:
         """Return the mean and the covariance, computed in one pass over the points."""
         sample = points.sample(_SAMPLE_SIZE)
         # round to the precision of the vectors, so that subtraction is exact
-        center = (sample.shares @ sample.vectors).astype(points.dtype).astype(np.float64)
+        center = (sample.weights @ sample.vectors).astype(points.dtype).astype(np.float64)
         moments = FeatureMoments.of_sums(center, points.reduce(CenteredSums(center)))
         return self.origin_of(moments)
 

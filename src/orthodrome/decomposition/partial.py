@@ -120,7 +120,7 @@ class PartialFit:
         """Return the map from rows to features. Anchors must have been chosen."""
         kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
         dtype = anchors.points.dtype
-        return AnchorMap.by(kernel, anchors, dtype, unit=unit, radius=self.radius)
+        return AnchorMap.from_anchors(kernel, anchors, dtype, unit=unit, radius=self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments of all rows so far, including a new batch."""
@@ -182,7 +182,7 @@ def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
     It is 0 if the anchors are given and no parameter of the kernel depends on the data.
     """
     if isinstance(plan.solver.anchors, str):
-        return _ROWS_PER_ANCHOR * int(plan.solver.most_anchors(plan.k))
+        return _ROWS_PER_ANCHOR * int(plan.solver.max_anchors(plan.k))
     return _ROWS_PER_ANCHOR * len(plan.solver.anchors) if kernel._unresolved() else 0
 
 

@@ -15,7 +15,7 @@ from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
-from ..coordinates.pivots import PARTS
+from ..coordinates.pivots import RANK_TOLERANCE
 from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
@@ -116,7 +116,7 @@ class View:
             return None
         missing, present = np.sqrt(self.left_out), np.sqrt(self.points.captured)
         dtype = np.dtype(self.points.dtype)
-        digits = float(np.finfo(dtype).eps) / np.sqrt(PARTS[dtype])
+        digits = float(np.finfo(dtype).eps) / np.sqrt(RANK_TOLERANCE[dtype])
         w = self.weights
         return missing * (w @ missing) + digits * present * (w @ present)
 
@@ -183,7 +183,7 @@ def view_of(
     With a radius, kernel values are divided by it, and coordinates have unit length.
     """
     rows, unit = rows_of(canonical, kernel), radius is not None
-    numbered = replace(plan, solver=plan.solver.renumbered(canonical.inverse))
+    numbered = replace(plan, solver=plan.solver.with_row_numbers(canonical.inverse))
     anchors, points = points_by_anchors(rows, kernel, numbered, k, radius, unit=unit)
     return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
 
@@ -197,11 +197,11 @@ def points_by_anchors(
     """
     scale, weights = 1.0 / (radius or 1.0), rows.columns.get("weights")
     if isinstance(kernel, Precomputed):
-        rows = rows.zip(own=np.diagonal(rows.whole()).astype(np.float64) * scale)
+        rows = rows.zip(diagonal=np.diagonal(rows.whole()).astype(np.float64) * scale)
     anchors = plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
     uses_kernel_coordinates = plan.name == "coordinates"
-    by = AnchorMap.by(
-        kernel, anchors, rows.dtype, unit=unit, radius=radius, own=uses_kernel_coordinates
+    by = AnchorMap.from_anchors(
+        kernel, anchors, rows.dtype, unit=unit, radius=radius, explicit=uses_kernel_coordinates
     )
     return anchors, Coordinates(rows, by).kept(plan.storage, plan.request.memory_budget)
 

@@ -1,4 +1,4 @@
-"""Leading eigenpairs of symmetric operators: one call, several solvers, one result."""
+"""Leading eigenpairs of symmetric operators, with a choice of solvers."""
 
 from .dense import Dense
 from .kha import Hebbian, HebbianResult, hebbian

@@ -21,7 +21,7 @@ class Solver:
             check(getattr(self, name), name, f"the {self.name} solver")
 
 
-def start_word(value: Any, name: str, owner: str) -> None:
-    """Require that a start, if it is a word, is "nystroem"; others are checked when used."""
+def check_initial(value: Any, name: str, owner: str) -> None:
+    """Raise if a string is not "nystroem"; other values are checked when used."""
     if isinstance(value, str):
         check_choice(value, ("nystroem",), name, owner)

@@ -26,17 +26,17 @@ class Components:
     Attributes
     ----------
     eigenvalues : ndarray of shape (k,)
-        Descending; 0 where only rounding was left.
+        Descending; 0 if within rounding error.
     eigenvectors : ndarray of shape (n, k)
-        Of the (weighted) Gram matrix of the geometry, with their signs chosen.
+        Eigenvectors of the (weighted) Gram matrix of the geometry, with fixed signs.
     embedding : ndarray of shape (n, k)
         Coordinates of the n points.
     explained_variance_ratio : ndarray of shape (k,)
-        Eigenvalues over the trace.
+        Eigenvalues divided by the trace.
     coefficients : ndarray of shape (n, k)
-        Of each component, which has unit length, over the points of the geometry.
+        Coefficients of each component, of unit length, over the points of the geometry.
     rounding : float
-        The floor below which an eigenvalue is rounding.
+        Eigenvalues up to this value may be rounding errors.
     """
 
     eigenvalues: NDArray[Any]
@@ -57,10 +57,10 @@ def solve_components(
     n_components: int | float | None,
     solve: Callable[[int, NDArray[Any] | None], Eigenpairs],
 ) -> Eigenpairs:
-    """Compute the pairs that are asked for: a number, a fraction of the trace, or all.
+    """Compute the requested pairs: a number, a fraction of the trace, or all.
 
     ``solve(k, initial)`` computes k pairs, starting from approximate vectors if given. For a
-    fraction, k is doubled until the eigenvalues add up to it.
+    fraction, k is doubled until the eigenvalues sum to it.
     """
     n = problem.shape[0]
     if n_components is None:
@@ -86,8 +86,8 @@ def make_components(
 
     With :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}` the component is
     :math:`\sum_n \beta_{qn} z_n` over the points z of the geometry, of Gram matrix G, and the
-    coordinates of these are :math:`G \beta_q`. `drop_null` leaves out the pairs that are only
-    rounding (one is kept); else they become columns of zeros.
+    coordinates of these are :math:`G \beta_q`. `drop_null` drops pairs within rounding error (one
+    is kept); otherwise they become columns of zeros.
     """
     floor = _rounding_floor(pairs, geometry, weights)
     if drop_null:
@@ -101,7 +101,7 @@ def make_components(
         beta = pairs.vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
     if weights is None:
         embedding = pairs.vectors * roots
-    else:  # not by dividing by the root of a weight, which may be 0
+    else:  # avoids division by the root of a weight, which may be 0
         beta = beta * np.sqrt(weights).astype(dtype)[:, None]
         embedding = geometry @ beta
     signs = orient(embedding, weights).astype(dtype)
@@ -121,8 +121,8 @@ def make_components(
 def affine_map(centered: Centered, coefficients: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     r"""Return the map from k(x, X) to the coordinates of x on components of centred points.
 
-    Multiplied out, the centring of :math:`\sum_n \beta_n k'(x_n, x)` is an affine map of k(x, X):
-    its matrix is :math:`\beta - p\,\mathbf 1^\top\beta`, its constant
+    With the centred k', :math:`\sum_n \beta_n k'(x_n, x)` is an affine map of k(x, X). Its matrix
+    is :math:`\beta - p\,\mathbf 1^\top\beta` and its constant
     :math:`s\,\mathbf 1^\top\beta - m^\top\beta`.
     """
     dtype = coefficients.dtype
@@ -140,19 +140,19 @@ def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
     is then :math:`\langle \operatorname{Log}_\mu y, v \rangle = \langle y, v \rangle
     \,\theta/\sin\theta`.
     """
-    stretched = coefficients * tangent.stretches[:, None]
-    radial = tangent.cosines @ stretched
-    return (stretched - np.outer(tangent.base_point, radial)).astype(coefficients.dtype)
+    scaled = coefficients * tangent.stretches[:, None]
+    radial = tangent.cosines @ scaled
+    return (scaled - np.outer(tangent.base_point, radial)).astype(coefficients.dtype)
 
 
 def _rounding_floor(
     pairs: Eigenpairs, geometry: Centered | Tangent, weights: Floats | None
 ) -> float:
-    """Return the size up to which an eigenvalue may be nothing but rounding.
+    """Return the size up to which an eigenvalue may be a rounding error.
 
     The solver contributes a few units in the last place of the largest eigenvalue. The geometry
-    subtracts numbers of the size of K: independent rounding of its entries grows with the root of
-    n, that of the means or cosines, which all rows share, with n.
+    subtracts numbers of the size of K: independent rounding errors of its entries grow with the
+    root of n, those of the means or cosines, which all rows share, with n.
     """
     n = geometry.shape[0]
     count = n if weights is None else float(weights.sum())

@@ -1,4 +1,4 @@
-"""Leading eigenpairs by LAPACK, from the whole matrix."""
+"""Leading eigenpairs from LAPACK, with the whole matrix."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .pairs import Eigenpairs
 class Dense(Solver):
     """LAPACK's ``syevr`` on the whole matrix: exact, O(n²) memory, O(n³) time.
 
-    The residuals are a bound for rounding: n times the machine epsilon times the norm of the matrix
-    (its largest column sum).
+    The residuals are a bound of the rounding error: n times the machine epsilon times the norm of
+    the matrix (its largest column sum).
 
     Parameters
     ----------
     memory_budget : str or number, optional
-        The most memory that the matrix may take; default: not checked.
+        Maximum memory of the matrix; default: not checked.
     """
 
     memory_budget: str | float | None = None
@@ -40,7 +40,7 @@ class Dense(Solver):
             return
         raise ValueError(
             f"The dense solver needs the whole {n} x {n} matrix, {format_bytes(needed)}, and "
-            f"memory_budget is {format_bytes(parse_bytes(self.memory_budget))}. Ask for few "
+            f"memory_budget is {format_bytes(parse_bytes(self.memory_budget))}. Use few "
             "components with solver='krylov', or raise memory_budget."
         )
 
@@ -49,21 +49,22 @@ class Dense(Solver):
         n = operator.shape[0]
         self.check_memory(n, operator.dtype)
         matrix = operator.toarray()
-        # a bound of the largest eigenvalue in modulus, which may not be among the k
+        # an upper bound of all eigenvalues in modulus
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
         values, vectors = _eigh(matrix, driver="evd" if k == n else "evr", k=k)
         if len(values) < k:
             # bisection loses eigenvalues that agree to the last bit (a centred identity matrix)
-            values, vectors = (part[..., n - k :] for part in _eigh(operator.toarray(), "evd", n))
+            values, vectors = _eigh(operator.toarray(), "evd", n)
+            values, vectors = values[n - k :], vectors[:, n - k :]
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
-        rounding = n * np.finfo(values.dtype).eps
-        entry = {"basis_size": n, "max_residual": float(rounding)}
+        relative = n * np.finfo(values.dtype).eps
+        entry = {"basis_size": n, "max_residual": float(relative)}
         if callback is not None:
             callback(entry)
         return Eigenpairs(
             values=np.ascontiguousarray(values),
             vectors=vectors,
-            residuals=np.full(k, rounding * scale, dtype=values.dtype),
+            residuals=np.full(k, relative * scale, dtype=values.dtype),
             n_iter=1,
             status=Status.CONVERGED,
             solver=self.name,

@@ -21,9 +21,9 @@ class FeatureAxes:
     Attributes
     ----------
     variances : ndarray of shape (k,)
-        Descending; 0 where only rounding was left.
+        Descending; 0 if within rounding error.
     axes : ndarray of shape (r, k)
-        Of unit length in columns; 0 where only rounding was left.
+        Unit vectors in columns; 0 if the variance is within rounding error.
     """
 
     variances: Floats
@@ -45,7 +45,7 @@ class FeatureMoments:
     trace, squared, captured : float
         Σ w k(x, x), Σ w k(x, x)² and Σ w ‖f‖².
     input_mean : ndarray of shape (d,) or None
-        The mean x̄ of the rows themselves, if pre-images are wanted.
+        The mean x̄ of the input rows, if pre-images are needed.
     cross : ndarray of shape (r, d) or None
         Σ w (f - mean)(x - x̄)ᵀ.
 
@@ -76,12 +76,12 @@ class FeatureMoments:
         shift = first / count
         input_mean = cross = None
         if input_center is not None:
-            moved = inputs[0] / count
-            input_mean = input_center + moved
-            cross = inputs[1] - count * np.outer(shift, moved)
+            input_shift = inputs[0] / count
+            input_mean = input_center + input_shift
+            cross = inputs[1] - count * np.outer(shift, input_shift)
         scatter = second - count * np.outer(shift, shift)
-        numbers = (float(trace), float(squared), float(captured))
-        return cls(float(count), center + shift, scatter, *numbers, input_mean, cross)
+        scalars = (float(trace), float(squared), float(captured))
+        return cls(float(count), center + shift, scatter, *scalars, input_mean, cross)
 
     @property
     def covariance(self) -> Floats:
@@ -89,7 +89,7 @@ class FeatureMoments:
         return self.scatter / self.count
 
     def with_part(self, part: FeatureMoments) -> FeatureMoments:
-        """Return the moments of both parts together.
+        """Return the moments of all rows of both.
 
         References
         ----------
@@ -101,11 +101,10 @@ class FeatureMoments:
         between = (self.count / count) * part.count
         input_mean = cross = None
         if self.input_mean is not None and part.input_mean is not None:
-            moved = part.input_mean - self.input_mean
-            input_mean = self.input_mean + (part.count / count) * moved
-            cross = (
-                np.asarray(self.cross) + np.asarray(part.cross) + between * np.outer(step, moved)
-            )
+            input_step = part.input_mean - self.input_mean
+            input_mean = self.input_mean + (part.count / count) * input_step
+            cross = np.asarray(self.cross) + np.asarray(part.cross)
+            cross = cross + between * np.outer(step, input_step)
         return FeatureMoments(
             count=count,
             mean=self.mean + (part.count / count) * step,
@@ -122,8 +121,7 @@ class FeatureMoments:
 class CenteredSums:
     """Sums over a block of points, for moments about a center near their mean.
 
-    The terms are w, w z and w z zᵀ with z the vectors from the center, w k(x, x), w k(x, x)², and
-    w ‖f‖².
+    The terms are w, w z and w z zᵀ, where z = f - center, w k(x, x), w k(x, x)², and w ‖f‖².
     """
 
     center: Floats
@@ -134,8 +132,8 @@ class CenteredSums:
         z = block.vectors() - self.center.astype(block.dtype)
         second, captured = second_moment(z, block.weights), w @ block.captured
         with np.errstate(over="ignore"):  # the caller checks that it is finite
-            squared = w @ block.own**2
-        return w.sum(), w @ z, second, w @ block.own, squared, captured
+            squared = w @ block.diagonal**2
+        return w.sum(), w @ z, second, w @ block.diagonal, squared, captured
 
 
 def second_moment(z: NDArray[Any], weights: Floats | None) -> NDArray[Any]:
@@ -156,21 +154,21 @@ def feature_axes(
 ) -> FeatureAxes:
     """Return the leading axes: a number of them, a fraction of `total`, or all.
 
-    A number above the rank is filled with zeros, up to n. `floor` is the size up to which a
-    variance may be rounding of the geometry, `eps` the machine epsilon of the features.
+    Beyond the rank, axes are zeros, up to n of them. `floor` is the size up to which a variance may
+    be a rounding error of the geometry, `eps` the machine epsilon of the features.
     """
-    values, axes = scipy.linalg.eigh(covariance, driver="evd")  # null ones are the smallest with it
+    values, axes = scipy.linalg.eigh(covariance, driver="evd")  # most accurate for null ones
     values, axes = values[::-1], axes[:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))
-    present = values > floor
-    values, axes = np.where(present, values, 0.0), axes * present
+    nonzero = values > floor
+    values, axes = np.where(nonzero, values, 0.0), axes * nonzero
     if n_components is None:
-        count = max(1, int(np.count_nonzero(present)))
+        count = max(1, int(np.count_nonzero(nonzero)))
     elif isinstance(n_components, numbers.Integral):
         count = min(int(n_components), n)
     else:
         reached = np.flatnonzero(np.cumsum(values) >= float(n_components) * total)
-        count = int(reached[0]) + 1 if len(reached) else max(1, int(np.count_nonzero(present)))
+        count = int(reached[0]) + 1 if len(reached) else max(1, int(np.count_nonzero(nonzero)))
     missing = max(0, count - len(values))
     return FeatureAxes(
         np.pad(values[:count], (0, missing)), np.pad(axes[:, :count], [(0, 0), (0, missing)])

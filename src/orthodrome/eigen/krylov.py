@@ -1,4 +1,4 @@
-"""Leading eigenpairs by thick-restarted block Lanczos."""
+"""Leading eigenpairs from thick-restarted block Lanczos."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .._core.parameters import Check, integer, optional, positive, seed
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
 from .._core.types import Callback
-from ._solver import Solver, start_word
+from ._solver import Solver, check_initial
 from .dense import Dense
 from .nystroem import Nystroem
 from .pairs import Eigenpairs
 
-# Up to this many rows, all eigenvalues take no longer than a few products.
-_SMALL = 256
+# Up to this many rows, computing all eigenvalues is as fast as a few products.
+_DENSE_ROWS = 256
 
-_BASIS_BYTES = 2**28  # memory that the basis may take before it is restarted
+_BASIS_BYTES = 2**28  # maximum memory of the basis before a restart
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,24 @@ class Krylov(Solver):
         modulus (or 50 times the machine epsilon, if that is larger). The error of an eigenvalue
         that a gap isolates is then of order tol².
     max_iter : int
-        The most products with the operator.
+        Maximum number of products with the operator.
     block_size : int, optional
-        Vectors per product. Default: the number of pairs, and 8 more if the operator evaluates the
-        kernel again for each product; at most 64. An eigenvalue whose multiplicity exceeds the
-        block size may be found too few times, unless the basis becomes invariant.
+        Vectors per product. Default: the number of pairs, plus 8 if the operator evaluates the
+        kernel again for each product; at most 64. If the multiplicity of an eigenvalue exceeds the
+        block size, copies may be missed, unless the basis becomes invariant.
     max_basis : int, optional
-        Vectors kept before a restart, at least two for each pair and four blocks. Default: as
-        many as 256 MiB hold, 20 blocks at most.
+        Maximum number of basis vectors before a restart; at least two per pair plus four blocks
+        are used. Default: as many as fit in 256 MiB, at most about 20 blocks.
     random_state : numpy.random.RandomState or Generator or int, optional
         Source of the starting block.
     initial : ndarray of shape (n, m), "nystroem" or Nystroem, optional
-        Approximate eigenvectors to start from; random vectors fill the block up. "nystroem" takes
-        those of the Nyström approximation by eight anchors for each vector of a block, or by 256 if
-        these are at most a sixteenth of the rows; :class:`Nystroem` has options. It costs a small
-        part of a product (`benchmarks/bench_warm_starts.py` counts the products saved). It is a
+        Approximate eigenvectors to start from; random vectors fill the rest of the block.
+        "nystroem" uses a Nyström approximation with eight anchors per vector of a block, or up to
+        256 if these are at most a sixteenth of the rows; :class:`Nystroem` has options. It costs a
+        fraction of a product (`benchmarks/bench_warm_starts.py` counts the products saved). It is a
         good start only if the matrix is positive semidefinite; the result does not depend on it.
     memory_budget : str or number, optional
-        The most memory of the whole matrix if LAPACK is used instead; default: not checked.
+        Maximum memory of the whole matrix if LAPACK is used instead; default: not checked.
 
     References
     ----------
@@ -82,11 +82,11 @@ class Krylov(Solver):
         "block_size": optional(integer()),
         "max_basis": optional(integer()),
         "random_state": seed,
-        "initial": start_word,
+        "initial": check_initial,
     }
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
-        """Return the k leading eigenpairs; by LAPACK if a basis would span the whole space."""
+        """Return the k leading eigenpairs; uses LAPACK if a basis would span the whole space."""
         block = self._block(operator, k)
         capacity = self._capacity(operator.shape[0], k, block, operator.dtype)
         if capacity >= operator.shape[0]:
@@ -100,7 +100,7 @@ class Krylov(Solver):
         rng = self._rng()
         basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
         history: list[dict[str, Any]] = []
-        confirmed, tiny = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
+        confirmed, precision = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
         smallest = np.inf
         while True:
             basis.extend()
@@ -115,11 +115,12 @@ class Krylov(Solver):
                 callback(entry)
             status = self._status(history, operator.dtype)
             if status is not None and len(theta) == k:
-                # An invariant basis has residuals 0, and yet may lack copies of an eigenvalue of
-                # higher multiplicity than the block: look for them in fresh directions.
+                # An invariant basis has residuals 0, but may miss copies of an eigenvalue with a
+                # multiplicity above the block size: search for them in new directions.
                 total = float(theta.sum())
-                unsure = basis.is_invariant and block < k and total > confirmed + tiny * scale
-                if not unsure or len(history) >= self.max_iter:
+                unconfirmed = total > confirmed + precision * scale
+                search = basis.is_invariant and block < k and unconfirmed
+                if not search or len(history) >= self.max_iter:
                     break
                 confirmed = total
             if basis.is_full:
@@ -136,9 +137,9 @@ class Krylov(Solver):
         )
 
     def _status(self, history: list[dict[str, Any]], dtype: Any) -> Status | None:
-        """All stopping tests: tolerance, the limit of the precision, the number of products."""
-        rounding = 50 * float(np.finfo(dtype).eps)
-        if history[-1]["max_residual"] <= max(self.tol, rounding):
+        """Return the status if a stopping test holds: tolerance, precision or iterations."""
+        precision = 50 * float(np.finfo(dtype).eps)
+        if history[-1]["max_residual"] <= max(self.tol, precision):
             return Status.CONVERGED
         if len(history) >= self.max_iter:
             return Status.MAX_ITER
@@ -176,12 +177,12 @@ class Krylov(Solver):
 
 
 def smallest_ritz_value(operator: Any) -> float:
-    """Return an upper bound of the smallest eigenvalue, close to it if a gap isolates it.
+    """Return an upper bound of the smallest eigenvalue, accurate if a gap isolates it.
 
     It costs a few products with four vectors, or all eigenvalues of a small matrix.
     """
     n = operator.shape[0]
-    if n <= _SMALL:
+    if n <= _DENSE_ROWS:
         return float(scipy.linalg.eigvalsh(operator.toarray(), check_finite=False)[0])
     rng = np.random.default_rng(0)
     start = rng.standard_normal((n, 4)).astype(operator.dtype)
@@ -206,29 +207,29 @@ class _Basis:
         self._Q = np.empty((n, capacity + self._block), dtype=start.dtype, order="F")
         self._T = np.zeros((capacity, capacity))
         self.size = 0
-        self._pending = 0  # vectors in Q beyond `size`, not multiplied yet
+        self._pending = 0  # number of vectors in Q after the first `size`, not yet multiplied
         self.is_invariant = False  # whether the operator maps the basis into itself
         self._B = np.zeros((0, 0))
         self._append(start)
 
     @property
     def scale(self) -> float:
-        """The largest Ritz value in modulus, to which residuals are relative; never 0."""
+        """Largest Ritz value in modulus, the unit of relative residuals; never 0."""
         largest = np.abs(self._ritz_values).max(initial=0.0)
         return float(max(largest, np.finfo(np.float64).tiny))
 
     @property
     def smallest(self) -> float:
-        """The smallest Ritz value."""
+        """Smallest Ritz value."""
         return float(self._ritz_values[-1])
 
     @property
     def is_full(self) -> bool:
-        """Whether the pending block does not fit any more."""
+        """Whether there is no room for the pending block."""
         return self.size + self._pending > self._capacity
 
     def extend(self) -> None:
-        """Multiply the pending block, orthogonalise, and make the remainder the new one."""
+        """Multiply the pending block by the operator; orthogonalise the product as the next."""
         old, new = self.size, self.size + self._pending
         block = np.ascontiguousarray(self._Q[:, old:new])
         W = np.asarray(self._operator @ block, dtype=self._Q.dtype)
@@ -240,14 +241,14 @@ class _Basis:
         self._append(W, last=(old, new))
 
     def _orthogonalise(self, W: NDArray[Any]) -> NDArray[np.float64]:
-        """Project W off the basis, twice (once is not enough); return the coefficients."""
+        """Orthogonalise W to the basis, twice for accuracy; return the coefficients."""
         Q = self._Q[:, : self.size]
         total = np.zeros((self.size, W.shape[1]))
         for _ in range(2):
-            parts = run_over_rows(
+            products = run_over_rows(
                 lambda rows: Q[rows].T @ W[rows], len(W), work=Q.size * W.shape[1]
             )
-            coefficients = sum(parts)
+            coefficients = sum(products)
             self._subtract(W, Q, coefficients)
             total += coefficients
         return total
@@ -260,7 +261,7 @@ class _Basis:
         run_over_rows(subtract_rows, len(W), work=Q.size * W.shape[1])
 
     def _append(self, W: NDArray[Any], last: tuple[int, int] | None = None) -> None:
-        """Orthonormalise W into the pending block, dropping directions that are rounding."""
+        """Orthonormalise W as the pending block; drop directions within rounding error."""
         q, r, pivots = scipy.linalg.qr(W, mode="economic", pivoting=True, check_finite=False)
         diagonal = np.abs(np.diag(r))
         limit = self._negligible() if last is not None else diagonal.max(initial=0.0) * 1e-12
@@ -273,7 +274,7 @@ class _Basis:
         if kept == 0:
             q, kept = self._fresh_directions()
         elif last is not None:
-            # pivoted QR leaves small columns less orthogonal to the basis than the others
+            # after pivoted QR, small columns are less orthogonal to the basis than the others
             q = q[:, :kept]
             self._orthogonalise(q)
             q = scipy.linalg.qr(q, mode="economic", check_finite=False)[0]
@@ -285,7 +286,7 @@ class _Basis:
         return float(10 * np.finfo(self._Q.dtype).eps * norm * np.sqrt(self.size))
 
     def _fresh_directions(self) -> tuple[NDArray[Any], int]:
-        """Return random directions orthogonal to a basis that is invariant."""
+        """Return random directions orthogonal to an invariant basis."""
         n = self._Q.shape[0]
         width = min(self._block, n - self.size)
         W = self._rng.standard_normal((n, width)).astype(self._Q.dtype)
@@ -298,14 +299,14 @@ class _Basis:
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
         s = self._ritz_vectors[:, :k]
         first, last = self._last
-        # in units of the largest value: squares of residuals neither over- nor underflow
+        # relative to the largest value, so that squares neither overflow nor underflow
         coupling = (self._B / self.scale) @ s[first:last]
-        # an exhausted space has no coupling left, but its vectors are still rounded
+        # an invariant basis has no coupling, but its vectors have rounding errors
         relative = np.maximum(np.linalg.norm(coupling, axis=0), np.finfo(self._Q.dtype).eps)
         return self._ritz_values[:k], s, self.scale * relative
 
     def restart(self, keep: int) -> None:
-        """Replace the basis by its `keep` best Ritz vectors and the pending block."""
+        """Replace the basis by its `keep` leading Ritz vectors and the pending block."""
         pending = self._Q[:, self.size : self.size + self._pending].copy()
         self._Q[:, :keep] = self.vectors(self._ritz_vectors[:, :keep])
         self._Q[:, keep : keep + self._pending] = pending
@@ -316,8 +317,8 @@ class _Basis:
     def vectors(self, s: NDArray[Any]) -> NDArray[Any]:
         """Return the Ritz vectors with these coefficients.
 
-        Rounding of the basis and of all restarts before adds up in them. One step of Newton's
-        iteration for the nearest orthonormal vectors, V (3 - VᵀV)/2, takes it out again.
+        Rounding errors of the basis and of previous restarts accumulate in them. One step of
+        Newton's iteration for the nearest orthonormal vectors, V (3 - VᵀV)/2, removes them.
         """
         V = self._Q[:, : self.size] @ s.astype(self._Q.dtype)
         excess = V.T @ V - np.eye(V.shape[1])

@@ -1,4 +1,4 @@
-"""Leading eigenpairs by any solver, and the choice of the solver."""
+"""Leading eigenpairs with any solver, and the choice of the solver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOLVERS = ("auto", *_KINDS)
 _DENSE_ROWS = 1000
 _DENSE_FRACTION = 0.2
 
-# Beyond, a pass over the matrix evaluates more than 2e10 kernel values; Krylov needs about ten.
+# With more rows, a pass evaluates more than 2e10 kernel values, and Krylov needs about ten passes.
 _KRYLOV_ROWS = 200_000
 
 
@@ -52,16 +52,16 @@ _CHECKS = {
     "max_iter": optional(integer()),
     "random_state": seed,
 }
-# Options that fill in parameters that a solver object leaves None.
-_OPEN = ("initial", "random_state", "memory_budget", "n_anchors")
+# Options used for parameters of a solver object that are None.
+_FILLED_IF_NONE = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
-    """Return which solver ``"auto"`` takes for k leading pairs of an n x n operator, and why.
+    """Return which solver ``"auto"`` chooses for k of n pairs, and why.
 
-    With `exact`, as in :func:`leading`, the solver finds the pairs of the operator itself, however
-    long that takes. Estimators use Nyström features beyond 200,000 rows, where every pass over the
-    Gram matrix takes minutes, and if `n_anchors` is given.
+    With `exact`, as in :func:`leading`, the solver computes the pairs of the operator itself,
+    however long that takes. Estimators use Nyström features above 200,000 rows, where every pass
+    over the Gram matrix takes minutes, and if `n_anchors` is given.
 
     Examples
     --------
@@ -109,26 +109,27 @@ def leading(
     operator : GramOperator or array-like of shape (n, n)
         The symmetric matrix, or the operator of one; see :func:`orthodrome.gram.gram_operator`.
     k : int
-        How many pairs, 1 to n.
+        Number of pairs, 1 to n.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        ``"auto"`` is explained by :func:`choose_solver` with ``exact=True``; it never takes
-        hebbian or nystroem, which need a positive semidefinite matrix and find few digits. An
-        object (``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``,
+        ``"auto"`` is explained by :func:`choose_solver` with ``exact=True``; it never
+        chooses hebbian or nystroem, which need a positive semidefinite matrix and are less
+        accurate. An object (``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``,
         ``Nystroem(n_anchors=…)``) has its own `tol` and number of iterations; `random_state`,
-        `initial` and `memory_budget` hold where it leaves them None.
+        `initial` and `memory_budget` are used if those of the object are None.
     tol : float, optional
         Stop when ‖K v - λ v‖ <= tol max|λ| for every pair. Default: 1e-8 for krylov, 1e-2 for
-        hebbian, which estimates the residuals from a sample of rows. For nystroem it is that of
+        hebbian, which estimates the residuals from a sample of rows. For nystroem, see
         :class:`Nystroem`.
     max_iter : int, optional
-        The most products with the operator (krylov, 200 by default) or passes over its rows
-        (hebbian, 50).
+        Maximum number of products with the operator (krylov, default 200) or of passes over its
+        rows (hebbian, default 50).
     random_state : int, RandomState, Generator or None
         Source of the start of krylov and hebbian, and of the anchors of nystroem.
     initial : ndarray of shape (n, m), "nystroem" or ``Eigenpairs.resume``, optional
-        Approximate eigenvectors to start from, those from anchors, or a run of hebbian to continue.
+        Approximate eigenvectors to start from, a start from anchors, or a run of hebbian to
+        continue.
     memory_budget : str or number, optional
-        For dense: the most memory of the whole matrix; default: not checked.
+        For dense: maximum memory of the whole matrix; default: not checked.
     callback : callable, optional
         Called with each entry of the history as it is made.
 
@@ -157,7 +158,7 @@ def leading(
 
 
 def check_solver(solver: Any, name: str, owner: str) -> None:
-    """Raise unless `solver` is the name of one, or an object that solves."""
+    """Raise unless `solver` is the name of a solver or an object with a method `solve`."""
     if isinstance(solver, str):
         check_choice(solver, SOLVERS, name, owner)
     elif isinstance(solver, type) or not hasattr(solver, "solve"):
@@ -169,7 +170,7 @@ def check_solver(solver: Any, name: str, owner: str) -> None:
 def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool = True) -> Any:
     """Return the solver object that runs for a valid `solver`, a name or an object.
 
-    `exact` is that of :func:`choose_solver`.
+    `exact` is as in :func:`choose_solver`.
     """
     if solver == "auto":
         by_anchors = options.n_anchors is not None and not exact
@@ -180,17 +181,17 @@ def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool
 
 
 def _with_options(solver: Any, options: Options, *, override: bool) -> Any:
-    """Return a solver with all options, or with those that it leaves None."""
+    """Return a solver with the options; without `override`, only for parameters that are None."""
     if not isinstance(solver, Solver):
         return solver
     given: dict[str, Any] = {}
     for field in fields(solver):
-        own = getattr(solver, field.name)
+        current = getattr(solver, field.name)
         value = getattr(options, {"n_passes": "max_iter"}.get(field.name, field.name), None)
-        is_open = own is None and field.name in _OPEN
+        replaced = current is None and field.name in _FILLED_IF_NONE
         # an earlier result is a better start than anchors
-        is_open = is_open or (field.name == "initial" and isinstance(own, str))
-        if value is not None and (override or is_open):
+        replaced = replaced or (field.name == "initial" and isinstance(current, str))
+        if value is not None and (override or replaced):
             given[field.name] = value
     if isinstance(given.get("initial"), HebbianResult) and not isinstance(solver, Hebbian):
         given["initial"] = given["initial"].eigenvectors

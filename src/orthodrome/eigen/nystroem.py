@@ -1,4 +1,4 @@
-"""Leading eigenpairs of the Nyström approximation by anchors."""
+"""Leading eigenpairs of a Nyström approximation from anchors."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from .._core.parameters import Check, choice, integer, optional, seed
 from .._core.status import Status
 from .._core.types import Callback, Floats
 from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_cholesky
-from ..coordinates.pivots import check_captured, checked_rows, pilot_size, refuse_nonzero
+from ..coordinates.pivots import check_captured, check_zero_matrix, checked_rows, pilot_size
 from ..gram import GramOperator
 from ._solver import Solver
-from .pairs import Eigenpairs, completed
+from .pairs import Eigenpairs, complete_basis
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
-# The default number: half a gigabyte of features per 250,000 rows in float32.
-_DEFAULT = 512
+# Default number of anchors: half a gigabyte of features per 250,000 rows in float32.
+_DEFAULT_ANCHORS = 512
 
 
-def _anchors(value: Any, name: str, owner: str) -> None:
+def _check_anchors(value: Any, name: str, owner: str) -> None:
     if isinstance(value, str):
         check_choice(value, _ANCHORS, name, owner)
 
 
-def _tolerance(value: Any, name: str, owner: str) -> None:
+def _check_tol(value: Any, name: str, owner: str) -> None:
     if check_positive(value, name, owner, or_zero=True) >= 1:
         raise ValueError(
-            f"{name} of {owner} must be below 1, or no anchor would be taken; got {value!r}."
+            f"{name} of {owner} must be below 1, or no anchor would be chosen; got {value!r}."
         )
 
 
 @dataclass(frozen=True)
 class Nystroem(Solver):
-    r"""The Nyström method: points are represented by their similarity to a few anchors.
+    r"""The Nyström method, which represents points by their similarity to a few anchors.
 
-    :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F of as many columns as
-    there are anchors. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
+    :math:`K \approx K_{nm} K_{mm}^{-1} K_{mn} = F F^\top`, with features F, one column per
+    anchor. Estimators that work on features (:class:`~orthodrome.KernelPCA`,
     :class:`~orthodrome.KernelPGA`, :class:`~orthodrome.KernelPNS`, and the clustering estimators)
     evaluate only the diagonal of the Gram matrix and the columns of the anchors. Of the training
     data they keep only the anchors.
@@ -50,14 +50,13 @@ class Nystroem(Solver):
     Parameters
     ----------
     n_anchors : int, optional
-        The most anchors. Default: 512, or twice the number of pairs if that is more.
+        Maximum number of anchors. Default: 512, or twice the number of pairs if that is more.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How they are chosen, see :func:`~orthodrome.coordinates.partial_cholesky`; or which rows
-        they are, as integers in one dimension; or, for an estimator, points.
+        How to choose anchors, see :func:`~orthodrome.coordinates.partial_cholesky`; or a 1-D array
+        of row numbers; or, for an estimator, points.
     tol : float, optional
-        Stop once the trace of what the features leave out,
-        :math:`\operatorname{tr}(K - FF^\top)`, is at most tol times the trace of K. Default: take
-        all `n_anchors`.
+        Stop once the trace of the residual, :math:`\operatorname{tr}(K - FF^\top)`, is at most tol
+        times the trace of K. Default: use all `n_anchors`.
     sphere : {"unit", "angles"}, default="unit"
         How :class:`~orthodrome.KernelPGA` treats features that are shorter than the points.
         "unit" normalises them, which puts them back on the sphere. "angles" keeps the projections
@@ -85,15 +84,15 @@ class Nystroem(Solver):
 
     _PARAMETERS: ClassVar[dict[str, Check]] = {
         "n_anchors": optional(integer()),
-        "anchors": _anchors,
-        "tol": optional(_tolerance),
+        "anchors": _check_anchors,
+        "tol": optional(_check_tol),
         "sphere": choice("unit", "angles"),
         "random_state": seed,
     }
 
-    def most_anchors(self, k: int) -> int:
-        """Return how many anchors there may be for k pairs."""
-        return max(_DEFAULT, 2 * k) if self.n_anchors is None else int(self.n_anchors)
+    def max_anchors(self, k: int) -> int:
+        """Return the maximum number of anchors for k pairs."""
+        return max(_DEFAULT_ANCHORS, 2 * k) if self.n_anchors is None else int(self.n_anchors)
 
     def anchors_of(
         self,
@@ -108,7 +107,7 @@ class Nystroem(Solver):
         return choose_anchors(
             kernel,
             X,
-            self.most_anchors(k),
+            self.max_anchors(k),
             anchors=self.anchors,
             tol=self.tol or 0.0,
             sample_weight=sample_weight,
@@ -116,14 +115,14 @@ class Nystroem(Solver):
             random_state=self.random_state,
         )
 
-    def renumbered(self, places: NDArray[np.intp]) -> Nystroem:
-        """Return the solver with anchors that are row numbers replaced by ``places[row]``.
+    def with_row_numbers(self, new_index: NDArray[np.intp]) -> Nystroem:
+        """Return the solver with each anchor row number replaced by ``new_index[row]``.
 
-        Rows with the place -1 are left out, and so are repeated places.
+        Rows with the new index -1 are dropped, and so are duplicates.
         """
         if isinstance(self.anchors, str) or np.ndim(self.anchors) != 1:
             return self
-        found = places[checked_rows(self.anchors, len(places))]
+        found = new_index[checked_rows(self.anchors, len(new_index))]
         found = found[found >= 0]
         first = np.sort(np.unique(found, return_index=True)[1])
         return replace(self, anchors=found[first])
@@ -134,14 +133,14 @@ class Nystroem(Solver):
         return Status.CONVERGED if reached else Status.FEW_ANCHORS
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
-        """Return the k leading eigenpairs of the approximation, padded by zeros beyond its rank.
+        """Return the k leading eigenpairs of the approximation, with zeros beyond its rank.
 
-        The residuals are bounds: the norm of the part left out is at most its trace.
+        The residuals are upper bounds: the norm of K - FFᵀ is at most its trace.
         """
-        found = self._factor(operator, self.most_anchors(k))
+        found = self._factor(operator, self.max_anchors(k))
         n, rank = found.factor.shape
         if not rank:
-            refuse_nonzero(operator)
+            check_zero_matrix(operator)
         captured = np.einsum("ij,ij->i", found.factor, found.factor)
         check_captured(captured, operator.diagonal().astype(np.float64))
         vectors, roots, _ = scipy.linalg.svd(found.factor, full_matrices=False)
@@ -157,7 +156,7 @@ class Nystroem(Solver):
             callback(entry)
         return Eigenpairs(
             values=values,
-            vectors=completed(vectors, k).astype(operator.dtype),
+            vectors=complete_basis(vectors, k).astype(operator.dtype),
             residuals=np.full(k, left_out, dtype=values.dtype),
             n_iter=1,
             status=self.status(found.trace_error, rank, n),
@@ -168,21 +167,21 @@ class Nystroem(Solver):
     def starting_vectors(self, operator: GramOperator, count: int) -> Floats:
         """Return approximate leading eigenvectors for another solver to start from, in columns.
 
-        There are `count` of them, or fewer if the anchors have a smaller rank. They come from the
-        Gram matrix of the factor: cheaper than singular values, and accurate enough for a start.
+        There are `count` of them, or fewer if the anchors have a smaller rank. They are computed
+        from the Gram matrix of the factor, which is cheaper than an SVD and sufficiently accurate.
         """
-        most = pilot_size(operator.shape[0], count) if self.n_anchors is None else self.n_anchors
-        factor = self._factor(operator, most).factor
+        limit = pilot_size(operator.shape[0], count) if self.n_anchors is None else self.n_anchors
+        factor = self._factor(operator, limit).factor
         values, axes = scipy.linalg.eigh(factor.T @ factor, driver="evd")
         kept = np.flatnonzero(values > np.finfo(np.float64).eps * values.max(initial=0.0))
         kept = kept[::-1][:count]
         return np.asarray(factor @ (axes[:, kept] / np.sqrt(values[kept])))
 
-    def _factor(self, operator: GramOperator, most: int) -> PartialCholesky:
-        """Return the factor of the approximation by at most so many anchors."""
+    def _factor(self, operator: GramOperator, max_rank: int) -> PartialCholesky:
+        """Return the factor of the approximation with at most `max_rank` anchors."""
         return partial_cholesky(
             operator,
-            max_rank=min(operator.shape[0], most),
+            max_rank=min(operator.shape[0], max_rank),
             tol=self.tol or 0.0,
             pivots=self.anchors,
             random_state=self.random_state,

@@ -24,8 +24,8 @@ class Eigenpairs:
     vectors : ndarray of shape (n, k)
         Orthonormal eigenvectors in columns.
     residuals : ndarray of shape (k,)
-        ‖K v - λ v‖ for each pair (estimated by hebbian). An eigenvalue lies within its residual
-        of the value given, and within residual² / gap if a gap isolates it.
+        ‖K v - λ v‖ for each pair (estimated by hebbian). The error of an eigenvalue is at most its
+        residual, and residual² / gap if a gap isolates it.
     n_iter : int
         Products of the operator with a block of vectors (1 for the dense solver), or passes over
         its rows (hebbian).
@@ -40,10 +40,10 @@ class Eigenpairs:
         Coefficients of the components of unit length over the points, if the solver finds them:
         K times these is √λ times the vectors. None: the vectors divided by √λ.
     resume : object or None
-        The state to continue from, as ``initial``.
+        State from which to continue, for the parameter ``initial``.
     smallest : float or None
-        The smallest Ritz value that the solver found, not below the smallest eigenvalue. None if
-        it found the leading ones only.
+        The smallest Ritz value that the solver computed, an upper bound of the smallest
+        eigenvalue. None if it computed only the leading ones.
     """
 
     values: NDArray[Any]
@@ -74,8 +74,8 @@ class Eigenpairs:
         )
 
 
-def completed(vectors: NDArray[Any], k: int) -> NDArray[Any]:
-    """Return k orthonormal columns: those given, and random ones beyond them."""
+def complete_basis(vectors: NDArray[Any], k: int) -> NDArray[Any]:
+    """Extend orthonormal columns to k of them with random ones, or return the first k."""
     n, rank = vectors.shape
     if k <= rank:
         return vectors[:, :k]
@@ -87,9 +87,9 @@ def completed(vectors: NDArray[Any], k: int) -> NDArray[Any]:
 def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:
     """Choose the sign of each column so that its weighted third moment is positive.
 
-    Weights count as repetitions and the order of the rows does not matter. Where the moment is 0
-    to rounding (a column symmetric about 0) the entry of largest modulus decides, the first one if
-    several tie.
+    Weights count as repetitions and the order of the rows does not matter. If the moment is 0
+    within rounding error (a column symmetric about 0), the entry of largest modulus decides, the
+    first one if there are ties.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
     array([ 1., -1.])
     """
     columns = np.asarray(embedding, dtype=np.float64)
-    if weights is not None:  # a row of weight 0 is a row left out
+    if weights is not None:  # rows of weight 0 do not count
         columns, weights = columns[weights > 0], weights[weights > 0]
     scale = np.abs(columns).max(axis=0, initial=0.0)
-    columns = columns / np.where(scale > 0, scale, 1.0)  # third powers neither over- nor underflow
+    columns = columns / np.where(scale > 0, scale, 1.0)  # cubes neither overflow nor underflow
     cubes = columns**3
     if weights is not None:
         cubes = cubes * weights[:, None]
@@ -116,9 +116,9 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
 
 
 def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: NDArray[Any]) -> Floats:
-    """Choose signs as :func:`orient` does, from third moments and those of the moduli.
+    """Choose signs as :func:`orient` does, from third moments and absolute ones.
 
-    Where the moment is 0 to rounding, a few rows, `fallback`, decide.
+    If a moment is 0 within rounding error, a few rows, `fallback`, decide.
 
     Examples
     --------

@@ -12,9 +12,9 @@ import scipy.optimize
 
 from .._core.types import Floats
 
-# The directions of at most so many points are tried, and so many start a search.
-_MOST_CANDIDATES, _N_STARTS = 256, 4
-# Relative to the mean square: smooths powers below 1 at 0.
+# Maximum number of points whose directions are tried, and number of those that start a search.
+_MAX_CANDIDATES, _N_STARTS = 256, 4
+# Smooths powers below 1 near 0; relative to the mean square.
 _EPSILON = 1e-8
 
 
@@ -31,7 +31,7 @@ class Pursuit:
     n_iter : int
         Iterations of all searches that were kept.
     converged : bool
-        Whether they all ended by their tolerance.
+        Whether all of them reached their tolerance.
     """
 
     directions: Floats
@@ -54,11 +54,11 @@ def projection_pursuit(
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, z_n \rangle|^p
 
-    With p = 2 these are the principal directions, by an eigendecomposition. For 1 <= p < 2 the
+    With p = 2 these are the principal directions, from an eigendecomposition. For 1 <= p < 2 the
     iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, normalised,
     with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
-    (smoothed) sum is maximised by L-BFGS. Both start from the leading principal directions and the
-    best directions of points; the best result is kept.
+    (smoothed) sum is maximised with L-BFGS. Both start from the leading principal directions and
+    the best directions of points; the best result is kept.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def projection_pursuit(
     weights : ndarray of shape (n,)
         Weights; they are divided by their sum.
     n_directions : int
-        How many, at most m.
+        Number of directions, at most m.
     p : float in (0, 2], default=1.0
-        The power; smaller ones are less sensitive to outliers.
+        The power; smaller powers are less sensitive to outliers.
     max_iter : int, default=1000
-        The most iterations of a search.
+        Maximum number of iterations per search.
     callback : callable, optional
-        Called after each direction with how many there are.
+        Called after each direction with the number of directions so far.
 
     Returns
     -------
@@ -85,29 +85,29 @@ def projection_pursuit(
     Kwak, "Principal component analysis based on L1-norm maximization", IEEE TPAMI 30, 2008; Awate,
     Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", ICPR 2016, §VII.
     """
-    share = weights / weights.sum()
+    fractions = weights / weights.sum()
     k = min(n_directions, points.shape[1])
     if p == 2:
-        values, vectors = np.linalg.eigh((points * share[:, None]).T @ points)
+        values, vectors = np.linalg.eigh((points * fractions[:, None]).T @ points)
         if callback is not None:
             for number in range(k):
                 callback(number + 1)
         return Pursuit(vectors[:, ::-1][:, :k], np.maximum(values[::-1][:k], 0.0), 0)
-    left, found = points.copy(), np.empty((points.shape[1], k))
+    residuals, found = points.copy(), np.empty((points.shape[1], k))
     dispersions, n_iter, converged = np.empty(k), 0, True
     for number in range(k):
-        direction, steps = _best_direction(left, share, p, max_iter)
+        direction, steps = _best_direction(residuals, fractions, p, max_iter)
         converged &= steps < max_iter
         earlier = found[:, :number]
-        for _ in range(2):  # once is not orthogonal to the last digit
+        for _ in range(2):  # twice, for full accuracy
             direction = direction - earlier @ (earlier.T @ direction)
         length = float(np.linalg.norm(direction))
-        if length < 0.5:  # nothing is left: any orthogonal direction
+        if length < 0.5:  # the residuals are 0: use any orthogonal direction
             direction, length = scipy.linalg.null_space(earlier.T)[:, 0], 1.0
         found[:, number] = direction / length
-        scores = left @ found[:, number]
-        dispersions[number] = float(share @ np.abs(scores) ** p)
-        left -= np.outer(scores, found[:, number])
+        scores = residuals @ found[:, number]
+        dispersions[number] = float(fractions @ np.abs(scores) ** p)
+        residuals -= np.outer(scores, found[:, number])
         n_iter += steps
         if callback is not None:
             callback(number + 1)
@@ -117,9 +117,9 @@ def projection_pursuit(
 def spatial_median(
     points: Floats, weights: Floats, *, tol: float = 1e-12, max_iter: int = 10_000
 ) -> Floats:
-    r"""Return the point c of least weighted sum of distances, Σ w_n ‖y_n - c‖.
+    r"""Return the point c that minimises the weighted sum of distances, Σ w_n ‖y_n - c‖.
 
-    Weiszfeld's iteration, with the step of Vardi and Zhang at data points.
+    This is Weiszfeld's iteration, with the step of Vardi and Zhang at data points.
 
     Parameters
     ----------
@@ -128,24 +128,24 @@ def spatial_median(
     weights : ndarray of shape (n,)
         Weights.
     tol : float, default=1e-12
-        Stop when a step is at most this part of the mean distance.
+        Stop when a step is at most this fraction of the mean distance.
     max_iter : int, default=10000
-        The most iterations.
+        Maximum number of iterations.
     """
-    share = weights / weights.sum()
-    center = share @ points
-    scale = float(share @ np.linalg.norm(points - center, axis=1))
+    fractions = weights / weights.sum()
+    center = fractions @ points
+    scale = float(fractions @ np.linalg.norm(points - center, axis=1))
     for _ in range(max_iter):
         distances = np.linalg.norm(points - center, axis=1)
-        here = distances <= 1e-14 * max(scale, np.finfo(np.float64).tiny)
-        pulls = np.divide(share, distances, out=np.zeros_like(share), where=~here)
+        at_center = distances <= 1e-14 * max(scale, np.finfo(np.float64).tiny)
+        pulls = np.divide(fractions, distances, out=np.zeros_like(fractions), where=~at_center)
         total = float(pulls.sum())
         if total == 0:
             return center
         target = pulls @ points / total
-        rest = float(share[here].sum())  # weight of the points at the centre
-        away = float(np.linalg.norm(target - center)) * total
-        fraction = max(0.0, 1 - rest / away) if away > 0 else 0.0
+        center_weight = float(fractions[at_center].sum())
+        force = float(np.linalg.norm(target - center)) * total
+        fraction = max(0.0, 1 - center_weight / force) if force > 0 else 0.0
         step = fraction * (target - center)
         center = center + step
         if np.linalg.norm(step) <= tol * scale:
@@ -153,63 +153,65 @@ def spatial_median(
     return center
 
 
-def _best_direction(left: Floats, share: Floats, p: float, max_iter: int) -> tuple[Floats, int]:
-    best, highest, steps = np.eye(1, left.shape[1])[0], -np.inf, 0
-    for start in _starts(left, share, p):
+def _best_direction(
+    residuals: Floats, fractions: Floats, p: float, max_iter: int
+) -> tuple[Floats, int]:
+    best, highest, steps = np.eye(1, residuals.shape[1])[0], -np.inf, 0
+    for start in _starts(residuals, fractions, p):
         if p >= 1:
-            direction, n_iter = _climb(left, share, start, p, max_iter)
+            direction, n_iter = _climb(residuals, fractions, start, p, max_iter)
         else:
-            first, _ = _climb(left, share, start, 1.0, max_iter)
-            direction, n_iter = _smooth_climb(left, share, first, p, max_iter)
-        value = float(share @ np.abs(left @ direction) ** p)
+            first, _ = _climb(residuals, fractions, start, 1.0, max_iter)
+            direction, n_iter = _smooth_climb(residuals, fractions, first, p, max_iter)
+        value = float(fractions @ np.abs(residuals @ direction) ** p)
         if value > highest * (1 + 1e-12):
             best, highest, steps = direction, value, n_iter
     return best, steps
 
 
-def _starts(left: Floats, share: Floats, p: float) -> list[Floats]:
-    principal = np.linalg.eigh((left * share[:, None]).T @ left)[1][:, ::-1][:, :2]
-    lengths = np.linalg.norm(left, axis=1)
+def _starts(residuals: Floats, fractions: Floats, p: float) -> list[Floats]:
+    principal = np.linalg.eigh((residuals * fractions[:, None]).T @ residuals)[1][:, ::-1][:, :2]
+    lengths = np.linalg.norm(residuals, axis=1)
     usable = np.flatnonzero(lengths > 1e-12 * lengths.max(initial=0.0))
-    chosen = usable[:: -(-len(usable) // _MOST_CANDIDATES)] if len(usable) else usable
-    directions = left[chosen] / lengths[chosen, None]
-    values = share @ np.abs(left @ directions.T) ** p
+    chosen = usable[:: -(-len(usable) // _MAX_CANDIDATES)] if len(usable) else usable
+    directions = residuals[chosen] / lengths[chosen, None]
+    values = fractions @ np.abs(residuals @ directions.T) ** p
     order = np.argsort(-values, kind="stable")[:_N_STARTS]
     return [*principal.T, *directions[order]]
 
 
 def _climb(
-    left: Floats, share: Floats, direction: Floats, p: float, max_iter: int
+    residuals: Floats, fractions: Floats, direction: Floats, p: float, max_iter: int
 ) -> tuple[Floats, int]:
     for n_iter in range(1, max_iter + 1):
-        scores = left @ direction
-        pull = (share * np.sign(scores) * np.abs(scores) ** (p - 1)) @ left
+        scores = residuals @ direction
+        pull = (fractions * np.sign(scores) * np.abs(scores) ** (p - 1)) @ residuals
         length = float(np.linalg.norm(pull))
         if length == 0:
             return direction, n_iter
-        moved = pull / length
-        change = float(np.linalg.norm(moved - direction))
-        direction = moved
+        new_direction = pull / length
+        change = float(np.linalg.norm(new_direction - direction))
+        direction = new_direction
         if change <= 1e-12:
             return direction, n_iter
     return direction, max_iter
 
 
 def _smooth_climb(
-    left: Floats, share: Floats, start: Floats, p: float, max_iter: int
+    residuals: Floats, fractions: Floats, start: Floats, p: float, max_iter: int
 ) -> tuple[Floats, int]:
-    epsilon = _EPSILON * float(share @ (left @ start) ** 2)
+    epsilon = _EPSILON * float(fractions @ (residuals @ start) ** 2)
     if epsilon == 0:
         return start, 0
 
     def value_and_gradient(x: Floats) -> tuple[float, Floats]:
         length = float(np.linalg.norm(x))
         direction = x / length
-        scores = left @ direction
-        squares = scores**2 + epsilon
-        gradient = (share * (p * scores * squares ** (p / 2 - 1))) @ left
+        scores = residuals @ direction
+        smoothed = scores**2 + epsilon
+        gradient = (fractions * (p * scores * smoothed ** (p / 2 - 1))) @ residuals
         gradient -= (gradient @ direction) * direction
-        return -float(share @ squares ** (p / 2)), -gradient / length
+        return -float(fractions @ smoothed ** (p / 2)), -gradient / length
 
     found: Any = scipy.optimize.minimize(
         value_and_gradient,

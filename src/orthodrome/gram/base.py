@@ -35,11 +35,11 @@ class _Operator(LinearOperator):
 class GramOperator(_Operator):
     """A symmetric N x N matrix of inner products, as a linear operator of SciPy."""
 
-    #: Whether each product evaluates the kernel again; then wide blocks of vectors are cheap.
+    #: Whether each product evaluates the kernel again, so that wide blocks of vectors are cheap.
     recomputes: bool = False
 
     def _identity(self) -> dict[str, Any]:
-        """Return what defines the matrix, without its storage, for a fingerprint."""
+        """Return the attributes that define the matrix, for a fingerprint."""
         return {name: value for name, value in vars(self).items() if name != "recomputes"}
 
     def _adjoint(self) -> GramOperator:
@@ -57,7 +57,7 @@ class GramOperator(_Operator):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms that are subtracted in an entry; 0 if there are none."""
+        """Return the size of the terms subtracted in an entry, for error bounds; 0 if none."""
         return 0.0
 
     def rounding(self) -> float:
@@ -81,8 +81,8 @@ class CrossOperator(_Operator):
 class WrappedGram(GramOperator):
     """A Gram operator whose entries are computed from those of another one.
 
-    A subclass supplies `_changed`, which converts rows of the other operator, and `_cross`, the
-    class of its cross operator, a :class:`WrappedCross`.
+    A subclass supplies `_transform_rows`, which converts rows of the other operator, and `_cross`,
+    the class of its cross operator, a :class:`WrappedCross`.
     """
 
     _cross: type[WrappedCross]
@@ -94,17 +94,17 @@ class WrappedGram(GramOperator):
         self.recomputes = operator.recomputes
 
     @abstractmethod
-    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows `chosen`, from those of the other operator; may overwrite `block`."""
+    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Convert rows `chosen` of the other operator; may overwrite `block`."""
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows."""
         chosen = as_indices(indices, self.shape[0])
-        return self._changed(self.operator.rows(chosen), chosen)
+        return self._transform_rows(self.operator.rows(chosen), chosen)
 
     def toarray(self) -> NDArray[Any]:
         """Return the whole matrix."""
-        return self._changed(self.operator.toarray(), np.arange(self.shape[0]))
+        return self._transform_rows(self.operator.toarray(), np.arange(self.shape[0]))
 
     def cross(self, X_new: Any) -> CrossOperator:
         """Return inner products of new points with these points."""
@@ -119,12 +119,12 @@ class WrappedCross(CrossOperator):
         self._cross, self._gram = cross, gram
 
     @abstractmethod
-    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Return rows, from those of the other operator; may overwrite `block`."""
+    def _transform_rows(self, block: NDArray[Any]) -> NDArray[Any]:
+        """Convert rows of the other operator; may overwrite `block`."""
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of these new points."""
-        return self._changed(self._cross.rows(indices))
+        return self._transform_rows(self._cross.rows(indices))
 
 
 def check_operator(operator: Any, owner: str, name: str = "operator") -> None:

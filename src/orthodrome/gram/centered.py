@@ -22,23 +22,24 @@ class _CenteredCross(WrappedCross):
     """Rows k(x, X) centred about the training mean on both sides."""
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        V = self._gram._summing_to_zero(V)
+        V = self._gram._center_columns(V)
         product = self._cross @ V
         product -= (self._gram.means @ V).astype(product.dtype, copy=False)
         return product
 
-    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any]) -> NDArray[Any]:
         return self._gram._center_rows(block, block @ self._gram.weights)
 
 
 class Centered(WrappedGram):
-    r"""Centred geometry over any Gram operator, matrix-free.
+    r"""Gram matrix of centred points, computed from any Gram operator.
 
     .. math:: K' = K - \mathbf 1 m^\top - m \mathbf 1^\top + s,
         \qquad m = K p, \quad s = p^\top K p
 
-    is the Gram matrix of Φ(x_n) - Σ_j p_j Φ(x_j) (KHA, eq. 5, there with equal weights). A
-    product costs one product with K.
+    is the Gram matrix of Φ(x_n) - Σ_j p_j Φ(x_j) (Schraudolph, Günter and Vishwanathan, "Fast
+    Iterative Kernel PCA", NIPS 2006, eq. 5, with equal weights). A product costs one product with
+    K.
 
     Parameters
     ----------
@@ -75,19 +76,19 @@ class Centered(WrappedGram):
         return {"operator": self.operator, "weights": self.weights}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # K' = H K Hᵀ with H = I - 1 pᵀ. Columns of Hᵀ V sum to 0: nothing of the size of K is
-        # subtracted afterwards, and rounding that the rows share vanishes with their mean.
-        product = self.operator @ self._summing_to_zero(V)
+        # K' = H K Hᵀ with H = I - 1 pᵀ. Centring V first avoids subtracting terms of the size of K
+        # afterwards, and rounding errors that all rows share cancel with their mean.
+        product = self.operator @ self._center_columns(V)
         product -= (self.weights @ product).astype(product.dtype, copy=False)
         return product
 
-    def _summing_to_zero(self, V: NDArray[Any]) -> NDArray[Any]:
-        """Return Hᵀ V in the precision of V and K."""
+    def _center_columns(self, V: NDArray[Any]) -> NDArray[Any]:
+        """Return Hᵀ V, whose columns sum to 0, in the precision of V and K."""
         sums = V.sum(axis=0, dtype=np.result_type(V.dtype, np.float64))
         dtype = np.result_type(V.dtype, self.dtype)
         return V - np.outer(self.weights, sums).astype(dtype, copy=False)
 
-    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
         return self._center_rows(block, self.means[chosen])
 
     def _center_rows(self, block: NDArray[Any], means: NDArray[Any]) -> NDArray[Any]:
@@ -97,9 +98,9 @@ class Centered(WrappedGram):
 
     def diagonal(self) -> NDArray[Any]:
         """Return the squared distances to the mean."""
-        squares = squared_distance_to_mean(self.operator.diagonal(), self.means, self.mean_square)
-        return squares.astype(self.dtype)
+        distances = squared_distance_to_mean(self.operator.diagonal(), self.means, self.mean_square)
+        return distances.astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms that are subtracted in an entry."""
+        """Return the size of the terms subtracted in an entry."""
         return max(float(np.abs(self.operator.diagonal()).max()), float(np.abs(self.means).max()))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_numbers
 from .base import CrossOperator, GramOperator, as_indices, check_operator
 
-_BLOCK = 256  # rows at a time
+_BLOCK = 256  # rows computed at once
 
 
 class Combined(GramOperator):
@@ -46,8 +46,7 @@ class Combined(GramOperator):
         W = scipy.sparse.csr_array(W) if scipy.sparse.issparse(W) else W
         if float(abs(W).max()) > float(np.finfo(operator.dtype).max) ** 0.5:
             raise ValueError(
-                f"Squares of combination of Combined overflow in {operator.dtype}; divide it by a "
-                "number."
+                f"Squares of combination of Combined overflow in {operator.dtype}; scale it down."
             )
         super().__init__(shape=(W.shape[0], W.shape[0]), dtype=operator.dtype)
         self.operator = operator
@@ -59,35 +58,35 @@ class Combined(GramOperator):
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows of W K Wᵀ."""
-        return self._half(as_indices(indices, self.shape[0])) @ self.combination.T
+        return self._left_product(as_indices(indices, self.shape[0])) @ self.combination.T
 
-    def _half(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the rows W[chosen] K: by rows of K if W needs few of them, else by a product."""
+    def _left_product(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return W[chosen] K, from rows of K if few are needed, otherwise from a product."""
         W = self.combination[chosen]
         needed = np.flatnonzero(abs(W).sum(axis=0))
         if len(needed) > max(len(chosen), self.operator.shape[0] // 8):
             W = W.toarray() if scipy.sparse.issparse(W) else W
             return np.ascontiguousarray((self.operator @ W.T).T)
         step = max(len(chosen), _BLOCK)
-        half = W[:, needed[:step]] @ self.operator.rows(needed[:step])
+        product = W[:, needed[:step]] @ self.operator.rows(needed[:step])
         for start in range(step, len(needed), step):
-            part = needed[start : start + step]
-            half += W[:, part] @ self.operator.rows(part)
-        return half
+            columns = needed[start : start + step]
+            product += W[:, columns] @ self.operator.rows(columns)
+        return product
 
     def diagonal(self) -> NDArray[Any]:
         """Return the squared lengths of the combinations."""
         W = self.combination
-        if np.all((W != 0).sum(axis=1) <= 1):  # each is a multiple of one point
+        if np.all((W != 0).sum(axis=1) <= 1):  # each combination is a multiple of one point
             return ((W * W) @ self.operator.diagonal()).astype(self.dtype)
-        parts = []
+        blocks = []
         for start in range(0, self.shape[0], _BLOCK):
             chosen = np.arange(start, min(start + _BLOCK, self.shape[0]))
-            parts.append((W[chosen] * self._half(chosen)).sum(axis=1))
-        return np.concatenate(parts).astype(self.dtype)
+            blocks.append((W[chosen] * self._left_product(chosen)).sum(axis=1))
+        return np.concatenate(blocks).astype(self.dtype)
 
     def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms that are subtracted in an entry."""
+        """Return the size of the terms subtracted in an entry."""
         return self.operator.term_size() * float(abs(self.combination).sum(axis=1).max()) ** 2
 
     def cross(self, X_new: Any) -> CrossOperator:

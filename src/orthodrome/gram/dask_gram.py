@@ -1,4 +1,4 @@
-"""Gram matrices of dask arrays: a product is a task for each pair of blocks of rows."""
+"""Gram matrices of dask arrays, with one task per pair of blocks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .tiled import CrossGram, TiledGram
 class DaskGram(GramOperator):
     """The Gram matrix of a fitted kernel on a dask array, evaluated by the workers.
 
-    A product K V is a task for every pair of blocks, which evaluates kernel values tile by tile and
-    multiplies them by the rows of V. Blocks move between workers, never to the caller.
+    A product K V runs one task per pair of blocks, which evaluates kernel values tile by tile and
+    multiplies them by the rows of V. Blocks are sent between workers, never to the caller.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ class DaskGram(GramOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         V, bounds = np.ascontiguousarray(V), bounds_of(self.points)
         blocks, kernel = blocks_of(self.points), constant(self.kernel)
-        parts = [constant(V[rows]) for rows in bounds]
+        V_blocks = [constant(V[rows]) for rows in bounds]
         row_size = int(np.prod(self.points.shape[1:])) * self.dtype.itemsize
         if 2 * V.shape[1] * np.result_type(self.dtype, V.dtype).itemsize <= row_size:
-            products = _symmetric_products(kernel, blocks, parts)
+            products = _symmetric_products(kernel, blocks, V_blocks)
         else:
-            products = _products(kernel, blocks, blocks, parts)
+            products = _products(kernel, blocks, blocks, V_blocks)
         return np.concatenate(computed(*products))
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
@@ -92,13 +92,13 @@ class DaskGram(GramOperator):
     def diagonal(self) -> NDArray[Any]:
         """Return k(x, x) for each point."""
         if self._diagonal is None:
-            kernel, own = constant(self.kernel), task(_own_values)
-            parts = computed(*[own(kernel, block) for block in blocks_of(self.points)])
-            self._diagonal = np.concatenate(parts)
+            kernel, values = constant(self.kernel), task(_diagonal_values)
+            found = computed(*[values(kernel, block) for block in blocks_of(self.points)])
+            self._diagonal = np.concatenate(found)
         return self._diagonal.copy()
 
     def cross(self, X_new: Any) -> DaskCross:
-        """Return the operator k(X_new, X); X_new is what ``kernel.validate`` returned."""
+        """Return the operator k(X_new, X); X_new is the result of ``kernel.validate``."""
         return DaskCross(self.kernel, X_new, self.points)
 
 
@@ -125,8 +125,8 @@ class DaskCross(CrossOperator):
 
     def _blocks_of_product(self, V: NDArray[Any]) -> list[Any]:
         V = np.ascontiguousarray(V)
-        parts = [constant(V[rows]) for rows in _bounds(self.points)]
-        return _products(constant(self.kernel), _blocks(self.new), _blocks(self.points), parts)
+        V_blocks = [constant(V[rows]) for rows in _bounds(self.points)]
+        return _products(constant(self.kernel), _blocks(self.new), _blocks(self.points), V_blocks)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Evaluate the rows of these new points."""
@@ -155,58 +155,58 @@ def _fill(matrix: NDArray[Any], kernel: Kernel, new: Any, points: Any, pairs: li
     rows, columns = _blocks(new), _blocks(points)
     row_bounds, column_bounds = _bounds(new), _bounds(points)
     shared, values = constant(kernel), task(_values)
-    made = computed(
+    evaluated = computed(
         *[values(shared, rows[i], columns[j], new is points and i == j) for i, j in pairs]
     )
-    for (i, j), block in zip(pairs, made, strict=True):
+    for (i, j), block in zip(pairs, evaluated, strict=True):
         matrix[row_bounds[i], column_bounds[j]] = block
 
 
-def _products(kernel: Any, rows: list[Any], columns: list[Any], parts: list[Any]) -> list[Any]:
-    """Return the blocks of rows of k(rows, columns) V; `parts` are the blocks of V."""
-    one = task(_one_product)
+def _products(kernel: Any, rows: list[Any], columns: list[Any], V_blocks: list[Any]) -> list[Any]:
+    """Return the row blocks of k(rows, columns) V."""
+    product = task(_product)
     return [
-        reduced([one(kernel, row, block, V) for block, V in zip(columns, parts, strict=True)], _sum)
+        reduced([product(kernel, row, *pair) for pair in zip(columns, V_blocks, strict=True)], _sum)
         for row in rows
     ]
 
 
-def _symmetric_products(kernel: Any, blocks: list[Any], parts: list[Any]) -> list[Any]:
-    """Return the blocks of rows of k(X, X) V, by one task for each pair of blocks."""
-    own, both = task(_own_product), task(_two_products)
-    terms = [[own(kernel, block, V)] for block, V in zip(blocks, parts, strict=True)]
+def _symmetric_products(kernel: Any, blocks: list[Any], V_blocks: list[Any]) -> list[Any]:
+    """Return the row blocks of k(X, X) V, with one task per pair of blocks."""
+    diagonal, pair = task(_diagonal_product), task(_pair_products)
+    terms = [[diagonal(kernel, block, V)] for block, V in zip(blocks, V_blocks, strict=True)]
     for i in range(len(blocks)):
         for j in range(i + 1, len(blocks)):
-            two = both(kernel, blocks[i], blocks[j], parts[i], parts[j])
-            terms[i].append(two[0])
-            terms[j].append(two[1])
+            products = pair(kernel, blocks[i], blocks[j], V_blocks[i], V_blocks[j])
+            terms[i].append(products[0])
+            terms[j].append(products[1])
     return [reduced(term, _sum) for term in terms]
 
 
 def _sum(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[Any]:
-    total = first + others[0]  # a new one: what a task has returned is not changed
+    total = first + others[0]  # a new array: results of tasks must not be modified
     for other in others[1:]:
         total += other
     return total
 
 
-def _one_product(kernel: Kernel, rows: Any, columns: Any, V: NDArray[Any]) -> NDArray[Any]:
+def _product(kernel: Kernel, rows: Any, columns: Any, V: NDArray[Any]) -> NDArray[Any]:
     return CrossGram(kernel, kernel.prepare(rows), kernel.prepare(columns)) @ V
 
 
-def _own_product(kernel: Kernel, block: Any, V: NDArray[Any]) -> NDArray[Any]:
+def _diagonal_product(kernel: Kernel, block: Any, V: NDArray[Any]) -> NDArray[Any]:
     return TiledGram(kernel, block, "recompute") @ V
 
 
-def _two_products(
+def _pair_products(
     kernel: Kernel, rows: Any, columns: Any, V_rows: NDArray[Any], V_columns: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return B V_columns and Bᵀ V_rows for B = k(rows, columns), evaluated in tiles."""
     a, b = kernel.prepare(rows), kernel.prepare(columns)
     dtype = block_dtype(a, b)
     scratch = np.empty(TILE * TILE, dtype=dtype)
-    shape, kind = V_rows.shape[1], np.result_type(dtype, V_rows.dtype)
-    above, below = (np.zeros((len(points), shape), dtype=kind) for points in (a, b))
+    n_columns, result_dtype = V_rows.shape[1], np.result_type(dtype, V_rows.dtype)
+    above, below = (np.zeros((len(points), n_columns), dtype=result_dtype) for points in (a, b))
     for i in range(0, len(a), TILE):
         for j in range(0, len(b), TILE):
             left, right = a[i : i + TILE], b[j : j + TILE]
@@ -224,5 +224,5 @@ def _values(kernel: Kernel, rows: Any, columns: Any, same: bool) -> NDArray[Any]
     return rectangular_block(kernel, points, kernel.prepare(columns))
 
 
-def _own_values(kernel: Kernel, block: Any) -> NDArray[Any]:
+def _diagonal_values(kernel: Kernel, block: Any) -> NDArray[Any]:
     return kernel.diagonal(kernel.prepare(block))

@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector, check_number, check_sample_weight
 from .base import CrossOperator, GramOperator, WrappedGram
 
-_BLOCK = 256  # rows at a time
+_BLOCK = 256  # rows computed at once
 
 
 class Degree(WrappedGram):
-    r"""Degree geometry over any Gram operator, matrix-free: the graph of spectral clustering.
+    r"""Normalised graph of spectral clustering, computed from any Gram operator.
 
     .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2} + \sigma I, \qquad
         \Delta_i = \sum_{j \ne i} K_{ij}
 
-    (Ng, Jordan and Weiss, NIPS 14, 2002; the shift σ is ours). With weights w, which mean
+    (Ng, Jordan and Weiss, NIPS 14, 2002; the shift σ is an addition). With weights w, which mean
     repetition, it is
 
     .. math:: \Delta^{-1/2} W^{1/2} (K - \operatorname{diag}(K_{ii} / w_i)) W^{1/2} \Delta^{-1/2}
@@ -51,14 +51,14 @@ class Degree(WrappedGram):
     degrees : ndarray of shape (n,)
         Δ, in float64.
     inverse_roots : ndarray of shape (n,)
-        W^½ Δ^-½; 0 for isolated points, whose degree is 0 and whose row is zero but for the shift.
+        W^½ Δ^-½; 0 for isolated points, whose degree is 0 and whose row is 0 except for the shift.
     shift : float
         σ; it may be set.
 
     Notes
     -----
     If a point has hardly any similarity to others, subtracting K_ii from a product would leave
-    only rounding. Such rows are taken from K in full, without their diagonal entry.
+    only rounding error. Such rows are computed from the rows of K without the diagonal entry.
 
     Examples
     --------
@@ -84,12 +84,12 @@ class Degree(WrappedGram):
         numbers = check_finite_vector(given, n, "row_numbers", "Degree")
         self.shift = check_number(shift, "shift", "Degree")
         self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
-        self._own = operator.diagonal().astype(np.float64)
+        self._diagonal = operator.diagonal().astype(np.float64)
         self.degrees: NDArray[np.float64] = self._sum_rows()
-        # a quarter of the digits may be lost where K_ii was subtracted
-        share = float(np.finfo(self.dtype).eps) ** 0.25
-        loose = np.flatnonzero((self.degrees < share * np.abs(self._own)) & (self.weights > 0))
-        self._sum_without_own(loose)
+        # at most a quarter of the digits may be lost by subtracting K_ii
+        limit = float(np.finfo(self.dtype).eps) ** 0.25 * np.abs(self._diagonal)
+        nearly_isolated = np.flatnonzero((self.degrees < limit) & (self.weights > 0))
+        self._sum_without_diagonal(nearly_isolated)
         if uncertainty is not None:
             allowed = check_finite_vector(uncertainty, n, "uncertainty", "Degree")
             self.degrees[(self.degrees < 0) & (self.degrees >= -allowed)] = 0.0
@@ -97,7 +97,7 @@ class Degree(WrappedGram):
         self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
             self.degrees
         )
-        self._loose = loose[self.inverse_roots[loose] > 0]
+        self._nearly_isolated = nearly_isolated[self.inverse_roots[nearly_isolated] > 0]
 
     def _identity(self) -> dict[str, Any]:
         # not the degrees: their last bits depend on the number of threads
@@ -111,69 +111,70 @@ class Degree(WrappedGram):
         sums = np.asarray(self.operator @ self.weights[:, None], dtype=np.float64)[:, 0]
         if not np.all(np.isfinite(sums)):
             raise ValueError(
-                f"Similarities or their sums overflow in {self.dtype}; rescale the data, or choose "
-                "other parameters of the kernel."
+                f"Similarities or their sums overflow in {self.dtype}; rescale the data, or change "
+                "the parameters of the kernel."
             )
-        return sums - np.where(self.weights > 0, self._own, 0.0)
+        return sums - np.where(self.weights > 0, self._diagonal, 0.0)
 
-    def _sum_without_own(self, loose: NDArray[np.intp]) -> None:
-        """Sum these rows again, leaving K_ii out rather than subtracting it."""
-        for start in range(0, len(loose), _BLOCK):
-            chosen = loose[start : start + _BLOCK]
-            block = self._rows_without_own(chosen).astype(np.float64)
-            own = (self.weights[chosen] - 1) * self._own[chosen]
-            sums, sizes = block @ self.weights + own, np.abs(block) @ self.weights + np.abs(own)
-            # similarities of both signs that cancel to rounding: no degree is left
-            rounding = 4 * float(np.finfo(self.dtype).eps) * sizes
-            self.degrees[chosen] = np.where(np.abs(sums) <= rounding, 0.0, sums)
+    def _sum_without_diagonal(self, rows: NDArray[np.intp]) -> None:
+        """Recompute these row sums, omitting K_ii instead of subtracting it."""
+        for start in range(0, len(rows), _BLOCK):
+            chosen = rows[start : start + _BLOCK]
+            block = self._rows_without_diagonal(chosen).astype(np.float64)
+            copies = (self.weights[chosen] - 1) * self._diagonal[chosen]
+            sums = block @ self.weights + copies
+            sizes = np.abs(block) @ self.weights + np.abs(copies)
+            # similarities of both signs may cancel: a sum within rounding error is 0
+            error = 4 * float(np.finfo(self.dtype).eps) * sizes
+            self.degrees[chosen] = np.where(np.abs(sums) <= error, 0.0, sums)
 
-    def _rows_without_own(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Return rows of K with a zero in the place of K_ii."""
+    def _rows_without_diagonal(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+        """Return rows of K with zeros on the diagonal."""
         block = self.operator.rows(chosen)
         block[np.arange(len(chosen)), chosen] = 0
         return block
 
     def distinguishes_points(self) -> bool:
-        r"""Return whether the similarities differ by more than rounding.
+        r"""Return whether the similarities differ by more than rounding error.
 
-        The mean squared distance of points from their mean is the mean of K_ii less that of all of
+        The mean squared distance of points from their mean is the mean of K_ii minus the mean of
         K. If it is 0 and the row sums are equal, all similarities are equal, and every direction
         but the first is an eigenvector.
         """
         total = float(self.weights.sum())
-        share = self.weights / total
-        sums = self.degrees + self._own
-        length = float(share @ self._own)
-        spread = length - float(share @ (sums / total))
-        rounding = 8 * float(np.finfo(self.dtype).eps)
-        even = np.ptp(sums[self.weights > 0]) <= rounding * len(sums) * np.abs(sums).max()
-        return not (even and abs(spread) <= rounding * abs(length))
+        p = self.weights / total
+        sums = self.degrees + self._diagonal
+        mean_diagonal = float(p @ self._diagonal)
+        variance = mean_diagonal - float(p @ (sums / total))
+        error = 8 * float(np.finfo(self.dtype).eps)
+        equal_sums = np.ptp(sums[self.weights > 0]) <= error * len(sums) * np.abs(sums).max()
+        return not (equal_sums and abs(variance) <= error * abs(mean_diagonal))
 
     def largest_own_share(self) -> float:
-        r"""Return the largest K_ii / Δ_i of all points with a degree, or 0.
+        r"""Return the largest K_ii / Δ_i of the points with a positive degree, or 0.
 
         If K is positive semidefinite, so is :math:`N + \operatorname{diag}(K_{ii}/\Delta_i)`: a
-        shift by this number is enough.
+        shift by this number makes N positive semidefinite.
         """
-        return float(self._own_shares().max(initial=0.0))
+        return float(self._diagonal_ratios().max(initial=0.0))
 
-    def _own_shares(self) -> NDArray[np.float64]:
+    def _diagonal_ratios(self) -> NDArray[np.float64]:
         with np.errstate(over="ignore"):  # a point may be almost isolated
-            return self._over_degrees(self._own)
+            return self._over_degrees(self._diagonal)
 
     def held_by_matrix(
         self, vectors: NDArray[Any], values: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        r"""Return which eigenvectors of N are more than rounding to K.
+        r"""Return which eigenvectors of N are not null vectors of K, up to rounding error.
 
         .. math:: v^\top \Delta^{-1/2} K \Delta^{-1/2} v = \lambda + \sum_i v_i^2 K_{ii} / \Delta_i
 
-        is 0 if v differs only between points that are equal to K: N leaves out the similarity of
-        each point to itself, and any such v is an eigenvector.
+        is 0 if v differs only between points with equal similarities: N omits the similarity of
+        each point to itself, so that any such v is an eigenvector.
         """
         squares = vectors.astype(np.float64) ** 2
-        own = np.where(squares > 0, self._own_shares()[:, None] * squares, 0.0).sum(axis=0)
-        return np.asarray(values + own > 64 * float(np.finfo(self.dtype).eps) * (1 + own))
+        terms = np.where(squares > 0, self._diagonal_ratios()[:, None] * squares, 0.0).sum(axis=0)
+        return np.asarray(values + terms > 64 * float(np.finfo(self.dtype).eps) * (1 + terms))
 
     # ------------------------------------------------------------------ the matrix
 
@@ -182,14 +183,15 @@ class Degree(WrappedGram):
         scale = self.inverse_roots.astype(dtype, copy=False)[:, None]
         scaled = V * scale
         product = np.asarray(self.operator @ scaled).astype(dtype, copy=False)
-        for start in range(0, len(self._loose), _BLOCK):
-            chosen = self._loose[start : start + _BLOCK]
-            product[chosen] = self._rows_without_own(chosen) @ scaled
+        for start in range(0, len(self._nearly_isolated), _BLOCK):
+            chosen = self._nearly_isolated[start : start + _BLOCK]
+            product[chosen] = self._rows_without_diagonal(chosen) @ scaled
         product *= scale
-        # the product has w K_ii and must have (w - 1) K_ii; loose rows have nothing of it
-        own = -self._own
-        own[self._loose] *= 1 - self.weights[self._loose]
-        product += (self._over_degrees(own) + self.shift).astype(dtype, copy=False)[:, None] * V
+        # the product has w K_ii instead of (w - 1) K_ii, and 0 in nearly isolated rows
+        correction = -self._diagonal
+        correction[self._nearly_isolated] *= 1 - self.weights[self._nearly_isolated]
+        diagonal = self._over_degrees(correction) + self.shift
+        product += diagonal.astype(dtype, copy=False)[:, None] * V
         return product
 
     def _over_degrees(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,20 +199,20 @@ class Degree(WrappedGram):
         zero = np.zeros_like(values)
         return np.divide(values, self.degrees, out=zero, where=self.inverse_roots > 0)
 
-    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
-        # two divisions: the product of the roots may underflow
+    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+        # two factors in turn: their product may underflow
         block *= self.inverse_roots.astype(block.dtype, copy=False)
         block *= self.inverse_roots.astype(block.dtype, copy=False)[chosen, None]
         block[np.arange(len(chosen)), chosen] = self.diagonal()[chosen]
         return block
 
     def diagonal(self) -> NDArray[Any]:
-        """Return the diagonal: the similarity of a point to its further copies, and the shift."""
-        copies = self._over_degrees((self.weights - 1) * self._own)
+        """Return the diagonal: the similarity of a point to its other copies, plus the shift."""
+        copies = self._over_degrees((self.weights - 1) * self._diagonal)
         return (copies + self.shift).astype(self.dtype)
 
     def cross(self, X_new: Any) -> DegreeCross:
-        """Return similarities of new points, divided by the degrees on both sides."""
+        """Return similarities of new points, normalised by the degrees of both sides."""
         return DegreeCross(self.operator.cross(X_new), self.weights, self.inverse_roots)
 
 
@@ -225,7 +227,7 @@ class DegreeCross(CrossOperator):
     cross : CrossOperator
         The similarities k(x, X).
     weights, inverse_roots : ndarrays of shape (n,)
-        Those of the :class:`Degree` of the training points.
+        Attributes of the :class:`Degree` of the training points.
     """
 
     def __init__(
@@ -270,15 +272,15 @@ def _inverse_roots(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_degrees(
-    degrees: NDArray[np.float64], numbers: NDArray[Any], others: str, of: str = ""
+    degrees: NDArray[np.float64], numbers: NDArray[Any], others: str, suffix: str = ""
 ) -> None:
     """Raise if a degree is negative, naming the first such row."""
     negative = np.flatnonzero(degrees < 0)
     if len(negative):
         row = int(negative[0])
         raise ValueError(
-            f"The degree of row {int(numbers[row])}{of}, the sum of its similarities to {others}, "
-            f"is {degrees[row]:.4g} (one of {len(negative)} below 0). Use a kernel such as "
-            "Gaussian, whose values are not negative, and no weights below 1: they count copies, "
-            "without the similarity of a copy to itself."
+            f"The degree of row {int(numbers[row])}{suffix}, the sum of its similarities to "
+            f"{others}, is {degrees[row]:.4g} (one of {len(negative)} below 0). Use a kernel such "
+            "as Gaussian, whose values are not negative, and no weights below 1: they count "
+            "copies, without the similarity of a copy to itself."
         )

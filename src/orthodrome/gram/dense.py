@@ -47,8 +47,8 @@ class DenseGram(GramOperator):
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         work = self.matrix.size * V.shape[1]
-        parts = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0], work=work)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        blocks = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0], work=work)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return a copy of these rows."""
@@ -63,7 +63,7 @@ class DenseGram(GramOperator):
         return np.array(np.diagonal(self.matrix))
 
     def cross(self, X_new: Any) -> DenseCross:
-        """Take the (m, n) matrix of inner products of new points with these points."""
+        """Return the operator of a given (m, n) matrix of inner products with new points."""
         return DenseCross(_as_floating(X_new), self.shape[0])
 
 

@@ -35,13 +35,14 @@ def gram_operator(
         A fitted kernel; with :class:`~orthodrome.kernels.Precomputed`, X is the matrix itself.
     X : validated data
         Result of ``kernel.validate``; or a dask array of such rows, whose kernel values are
-        evaluated for every product, whatever the budget.
+        evaluated for every product, regardless of the budget.
     memory_budget : str or number, default="2GiB"
-        How much memory the stored matrix may take.
+        Maximum memory of the stored matrix.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
         ``"memory"`` stores half of the symmetric matrix, ``"disk"`` stores it in a temporary file,
-        ``"recompute"`` evaluates it for each product. ``"auto"`` is memory within the budget,
-        otherwise recompute; or disk for kernels given as Python callables, which may be slow.
+        ``"recompute"`` evaluates it for each product. ``"auto"`` uses memory within the
+        budget, otherwise recompute, or disk for kernels given as Python callables, which may be
+        slow.
 
     Returns
     -------
@@ -77,8 +78,8 @@ def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
 def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     """Make the operator k(X_new, X) of a fitted kernel; its products are evaluated in tiles.
 
-    With a precomputed kernel, X_new are the values and X is ignored. X may be the result of
-    :func:`prepared_points`, for many operators with the same X.
+    With a precomputed kernel, X_new contains the kernel values and X is ignored. X may be the
+    result of :func:`prepared_points`, for many operators with the same X.
     """
     _check_real(kernel, X_new, "cross_operator", "X_new")
     if not isinstance(kernel, Precomputed) and not isinstance(X, Prepared):
@@ -91,7 +92,7 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
 
 
 def prepared_points(kernel: Kernel, X: Any) -> Any:
-    """Return points that a fitted kernel has prepared; a dask array and None are returned as is."""
+    """Return points prepared by a fitted kernel; dask arrays and None are returned unchanged."""
     return X if X is None or isinstance(X, Prepared) or is_dask_array(X) else kernel.prepare(X)
 
 
@@ -123,14 +124,14 @@ def _check_form(kernel: Kernel, X: Any, owner: str, name: str) -> None:
     shape: Any = getattr(X, "shape", ())
     dtype = getattr(X, "dtype", None)
     real, vectors = dtype in (np.float64, np.float32), kernel.takes_vectors
-    of_numbers = real or (not vectors and dtype in (np.complex128, np.complex64))
-    of_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
+    is_numeric = real or (not vectors and dtype in (np.complex128, np.complex64))
+    has_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
     sparse = scipy.sparse.issparse(X)
-    if not of_numbers or not of_rows or (sparse and not kernel.accepts_sparse):
-        known = f"{'sparse ' * sparse}{dtype} of shape {shape}"
+    if not is_numeric or not has_rows or (sparse and not kernel.accepts_sparse):
+        found = f"{'sparse ' * sparse}{dtype} of shape {shape}"
         raise ValueError(
             f"{name} of {owner} must be validated data of at least one row; got "
-            f"{type(X).__name__ if dtype is None else known}. Give what kernel.validate(X) returns."
+            f"{type(X).__name__ if dtype is None else found}. Call kernel.validate(X) first."
         )
     check_not_masked(X, name, owner)
 
@@ -148,7 +149,7 @@ def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
 def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
-    """Return the storage that would be used, and the reason."""
+    """Return the storage that :func:`gram_operator` would use, and the reason."""
     _check_kernel(kernel, "choose_storage")
     _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
@@ -165,11 +166,11 @@ def storage_within(
     comparison = f"{what} {format_bytes(needed)}, the budget is {format_bytes(budget)}"
     if storage == "memory" and needed > budget:
         raise ValueError(
-            f"storage='memory' does not fit: {comparison}. Raise memory_budget, or take "
+            f"storage='memory' does not fit: {comparison}. Raise memory_budget, or use "
             "storage='auto'."
         )
     if storage != "auto":
-        return storage, f"asked for; {comparison}"
+        return storage, f"requested; {comparison}"
     if needed <= budget:
         return "memory", comparison
     return "disk" if slow else "recompute", comparison

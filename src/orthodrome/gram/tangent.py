@@ -18,13 +18,13 @@ class _TangentCross(WrappedCross):
     """Rows d(x) (k(x, X) - c(x) cᵀ) D."""
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # one pass gives both the products and the cosines, from which the new points are stretched
+        # one pass gives both the products and the cosines, from which the factors d(x) follow
         dtype = np.result_type(V.dtype, self.dtype)
-        across = self._gram._across(V)
-        product = self._cross @ np.hstack([across, self._gram.base_point[:, None]])
+        orthogonal = self._gram._orthogonal(V)
+        product = self._cross @ np.hstack([orthogonal, self._gram.base_point[:, None]])
         cosines = product[:, -1].real.astype(np.float64)
         block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        radial = self._gram.cosines @ across  # rounding, in the direction of the base point
+        radial = self._gram.cosines @ orthogonal  # rounding error along the base point
         block -= np.outer(cosines, radial).astype(dtype, copy=False)
         block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
         return block
@@ -33,29 +33,30 @@ class _TangentCross(WrappedCross):
         check_no_antipodes(cosines, self._gram._eps, "new points")
         return angles_from_cosines(cosines)[1]
 
-    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any]) -> NDArray[Any]:
         cosines = block @ self._gram.base_point
         return self._gram._project_rows(block, cosines, self._stretches(cosines))
 
 
 class Tangent(WrappedGram):
-    r"""Tangent geometry over the Gram operator of points of unit length, matrix-free.
+    r"""Gram matrix of Log maps, computed from the Gram operator of unit vectors.
 
     .. math:: T = D (K - c c^\top) D, \qquad c = K \xi, \quad
         D = \operatorname{diag}(\theta / \sin\theta), \quad \cos\theta = c
 
     is the Gram matrix of :math:`\operatorname{Log}_\mu y_n` at the base point
-    :math:`\mu = \sum_n \xi_n y_n` of unit length (kPGA, eq. 1 and §4.2). A product costs one
-    product with K.
+    :math:`\mu = \sum_n \xi_n y_n` of unit length (Awate, Yu and Whitaker, "Kernel Principal
+    Geodesic Analysis", ECML PKDD 2014, eq. 1 and §4.2). A product costs one product with K.
 
     Parameters
     ----------
     operator : GramOperator
         The matrix K, with a diagonal of ones.
     base_point : array-like of shape (n,)
-        The coefficients ξ of the base point, as :func:`orthodrome.sphere.karcher_mean` finds them.
+        The coefficients ξ of the base point, such as those of
+        :func:`orthodrome.sphere.karcher_mean`.
     cosines : array-like of shape (n,), optional
-        c, if it is known; it saves a product.
+        c, if known; this saves a product.
 
     Attributes
     ----------
@@ -95,32 +96,32 @@ class Tangent(WrappedGram):
         if not abs(square - 1) <= (1e-6 if self.dtype == np.float64 else 1e-3):
             raise ValueError(
                 f"base_point of Tangent must have unit length; its square is {square:.8g}. Divide "
-                "it by its length, the root of base_point @ operator @ base_point."
+                "it by sqrt(base_point @ operator @ base_point)."
             )
 
     def _identity(self) -> dict[str, Any]:
-        # the last digits of the base point, found by iteration, depend on the number of threads
+        # the last digits of the base point, an iterative solution, depend on the number of threads
         decimals = 6 if self.dtype == np.float64 else 3
         return {"operator": self.operator, "base_point": sketch(self.base_point, decimals)}
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). K is multiplied by vectors orthogonal to the
-        # base point, so that nothing of the size of K is subtracted afterwards.
-        product = self.operator @ self._across(V)
+        # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). K is multiplied by vectors orthogonal to the base
+        # point, which avoids subtracting terms of the size of K afterwards.
+        product = self.operator @ self._orthogonal(V)
         radial = self.base_point @ product
         product -= np.outer(self.cosines, radial).astype(product.dtype, copy=False)
         product *= self.stretches.astype(product.dtype, copy=False)[:, None]
         return product
 
-    def _across(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _orthogonal(self, V: NDArray[Any]) -> NDArray[Any]:
         """Return (I - ξ cᵀ) D V in the precision of V and K."""
         dtype = np.result_type(V.dtype, self.dtype)
         radial = (self.cosines * self.stretches) @ V
-        across = V * self.stretches.astype(dtype, copy=False)[:, None]
-        across -= np.outer(self.base_point, radial).astype(dtype, copy=False)
-        return across
+        orthogonal = V * self.stretches.astype(dtype, copy=False)[:, None]
+        orthogonal -= np.outer(self.base_point, radial).astype(dtype, copy=False)
+        return orthogonal
 
-    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
         return self._project_rows(block, self.cosines[chosen], self.stretches[chosen])
 
     def _project_rows(
@@ -137,9 +138,9 @@ class Tangent(WrappedGram):
         return (sines * self.stretches**2).astype(self.dtype)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return the average size of the terms that are subtracted in an entry.
+        """Return the average size of the terms subtracted in an entry.
 
-        Coefficients of the base point that cancel enlarge the terms of the cosines.
+        Large coefficients of the base point that cancel increase the terms of the cosines.
         """
-        cancelling = max(1.0, float(np.linalg.norm(self.base_point)))
-        return cancelling * float(np.average(self.stretches**2, weights=weights))
+        growth = max(1.0, float(np.linalg.norm(self.base_point)))
+        return growth * float(np.average(self.stretches**2, weights=weights))

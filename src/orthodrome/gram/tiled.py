@@ -1,7 +1,7 @@
 """Gram matrices in square tiles: in memory, on disk, or recomputed for each product.
 
 Only the tiles on and above the diagonal are evaluated and stored; products use each of them twice.
-All kinds of storage share one loop over the tiles, so that they give the same numbers.
+All kinds of storage use the same loop over the tiles, so that they give the same numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TiledGram(GramOperator):
     kernel : Kernel
         A fitted kernel.
     X : validated data
-        What ``kernel.validate`` returned.
+        Result of ``kernel.validate``.
     storage : {"memory", "disk", "recompute"}
         Where tiles are kept between products. ``"disk"`` is a temporary file in the folder
         ``TMPDIR``, deleted with the operator.
@@ -51,24 +51,24 @@ class TiledGram(GramOperator):
         if not self.recomputes:
             sizes = [min(TILE, n - i) * min(TILE, n - j) for i, j in self._corners]
             self._offsets = np.cumsum([0, *sizes], dtype=np.int64)
-            self._buffer = self._all_tiles(sum(sizes))
+            self._buffer = self._evaluate_tiles(sum(sizes))
 
     def _identity(self) -> dict[str, Any]:
         return {"kernel": self.kernel, "points": self.points}
 
-    def _all_tiles(self, size: int) -> NDArray[Any]:
+    def _evaluate_tiles(self, size: int) -> NDArray[Any]:
         """Evaluate all tiles into one buffer, in memory or on disk."""
         if self.storage == "memory":
             buffer = np.empty(size, dtype=self.dtype)
         else:
             buffer = temporary_map("The Gram matrix", (size,), self.dtype)
 
-        def fill(share: int, n_shares: int) -> None:
-            for index in range(share, len(self._corners), n_shares):
-                room = buffer[self._offsets[index] : self._offsets[index + 1]]
-                tile = self._tile(index, room)
-                if not np.may_share_memory(tile, room):
-                    room[:] = tile.reshape(-1)
+        def fill(worker: int, n_workers: int) -> None:
+            for index in range(worker, len(self._corners), n_workers):
+                target = buffer[self._offsets[index] : self._offsets[index + 1]]
+                tile = self._tile(index, target)
+                if not np.may_share_memory(tile, target):
+                    target[:] = tile.reshape(-1)
 
         serial = not self.kernel.threadsafe
         run_in_threads(fill, len(self._corners), serial=serial, work=VALUE_WORK * size)
@@ -84,14 +84,14 @@ class TiledGram(GramOperator):
         return self.kernel.evaluate(self.points[i : i + TILE], self.points[j : j + TILE], out)
 
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        # With the few vectors in rows, products with a tile were 6 to 40 % faster in trials.
+        # With the vectors in rows, products with a tile were 6 to 40 % faster in trials.
         dtype = np.result_type(self.dtype, V.dtype)
         Vt = np.ascontiguousarray(V.T)
 
-        def share_of_product(share: int, n_shares: int) -> NDArray[Any]:
+        def partial_product(worker: int, n_workers: int) -> NDArray[Any]:
             scratch = np.empty(TILE * TILE, dtype=self.dtype)
             product = np.zeros((Vt.shape[0], self.shape[0]), dtype=dtype)
-            for index in range(share, len(self._corners), n_shares):
+            for index in range(worker, len(self._corners), n_workers):
                 i, j = self._corners[index]
                 tile = self._tile(index, scratch)
                 product[:, i : i + TILE] += Vt[:, j : j + TILE] @ tile.T
@@ -99,15 +99,15 @@ class TiledGram(GramOperator):
                     product[:, j : j + TILE] += Vt[:, i : i + TILE] @ tile
             return product
 
-        parts = run_in_threads(
-            share_of_product,
+        products = run_in_threads(
+            partial_product,
             len(self._corners),
             serial=self.recomputes and not self.kernel.threadsafe,
-            work=self.shape[0] ** 2 * (V.shape[1] + 16),  # the same sums for every storage
+            work=self.shape[0] ** 2 * (V.shape[1] + 16),  # the same split for every storage
         )
-        for part in parts[1:]:
-            parts[0] += part
-        return parts[0].T
+        for product in products[1:]:
+            products[0] += product
+        return products[0].T
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
         """Return rows: read from the stored tiles, or evaluated."""
@@ -115,13 +115,13 @@ class TiledGram(GramOperator):
         if self._buffer is None:
             return rectangular_block(self.kernel, self.points[chosen], self.points)
         result = np.empty((len(chosen), self.shape[0]), dtype=self.dtype)
-        places = np.argsort(chosen, kind="stable")
-        tiles = chosen[places] // TILE
-        groups = np.split(places, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
+        order = np.argsort(chosen, kind="stable")
+        tiles = chosen[order] // TILE
+        groups = np.split(order, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
         buffer = np.asarray(self._buffer)
 
-        def gather(share: int, n_shares: int) -> None:
-            for group in groups[share::n_shares]:
+        def gather(worker: int, n_workers: int) -> None:
+            for group in groups[worker::n_workers]:
                 gather_rows(
                     buffer, self._offsets, TILE, self.shape[0], chosen[group], group, result
                 )
@@ -140,7 +140,7 @@ class TiledGram(GramOperator):
         return self.kernel.diagonal(self.points)
 
     def cross(self, X_new: Any) -> CrossGram:
-        """Return the operator k(X_new, X); X_new is what ``kernel.validate`` returned."""
+        """Return the operator k(X_new, X); X_new is the result of ``kernel.validate``."""
         return CrossGram(self.kernel, self.kernel.prepare(X_new), self.points)
 
 
@@ -156,13 +156,13 @@ class CrossGram(CrossOperator):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         V = np.ascontiguousarray(V)
         product = np.zeros((self.shape[0], V.shape[1]), dtype=np.result_type(self.dtype, V.dtype))
-        # thinner slices for few new points, so that all threads have work
+        # smaller slices for few new points, so that all threads have work
         step = min(TILE, max(32, -(-self.shape[0] // n_threads())))
         starts = range(0, self.shape[0], step)
 
-        def fill(share: int, n_shares: int) -> None:
+        def fill(worker: int, n_workers: int) -> None:
             scratch = np.empty(step * TILE, dtype=self.dtype)
-            for i in starts[share::n_shares]:
+            for i in starts[worker::n_workers]:
                 rows = self.new[i : i + step]
                 for j in range(0, self.shape[1], TILE):
                     columns = self.points[j : j + TILE]

@@ -16,14 +16,14 @@ __all__ = ["Scaled", "squared_radius"]
 
 class _ScaledCross(WrappedCross):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        return self._changed(self._cross @ V)
+        return self._transform_rows(self._cross @ V)
 
-    def _changed(self, block: NDArray[Any]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any]) -> NDArray[Any]:
         return _times(block, self._gram.factor)
 
 
 class Scaled(WrappedGram):
-    """A Gram matrix times a positive number: the points, old and new, times its root."""
+    """A Gram matrix times a positive number, as if all points were scaled by its root."""
 
     _cross = _ScaledCross
 
@@ -34,7 +34,7 @@ class Scaled(WrappedGram):
     def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
         return _times(self.operator @ V, self.factor)
 
-    def _changed(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
         return _times(block, self.factor)
 
     def diagonal(self) -> NDArray[Any]:
@@ -42,7 +42,7 @@ class Scaled(WrappedGram):
         return _times(self.operator.diagonal(), self.factor)
 
     def term_size(self, weights: NDArray[np.float64] | None = None) -> float:
-        """Return the size of the terms that are subtracted in an entry."""
+        """Return the size of the terms subtracted in an entry."""
         return self.factor * self.operator.term_size(weights)
 
 

@@ -21,8 +21,8 @@ from ..kernels import Kernel
 #: A block function: ``function(block, start, **columns)``.
 BlockFunction = Callable[..., Any]
 
-# Rows per call of a function without the attribute `rows_at_once`.
-_PIECE = 2048
+# Default number of rows per call, for functions without the attribute `rows_at_once`.
+_ROWS_PER_CALL = 2048
 
 
 class Rows(ABC):
@@ -31,13 +31,13 @@ class Rows(ABC):
     Block functions are called as ``function(block, start, **columns)``: `block` holds validated
     rows, `start` is the index of the first, and `columns` are the same rows of the arrays attached
     by :meth:`zip`. They must be picklable and must not change their arguments. Optional attributes:
-    ``rows_at_once``, the most rows per call, and ``work_per_row``, an estimate in multiply-adds
-    that decides whether threads are used.
+    ``rows_at_once``, the maximum number of rows per call, and ``work_per_row``, an estimate in
+    multiply-adds that decides whether threads are used.
 
     Attributes
     ----------
     shape : tuple
-        Shape of all validated rows, rows first; empty if they are not counted.
+        Shape of all validated rows, rows first; empty if their number is unknown.
     dtype : dtype
         Type of the validated rows, float32 or float64.
     lazy : bool
@@ -45,7 +45,7 @@ class Rows(ABC):
     once : bool
         Whether the rows can be read only once.
     mapped : bool
-        Whether they are a memory map.
+        Whether the rows are a memory map.
     columns : dict of arrays
         Arrays attached by :meth:`zip`.
     """
@@ -56,7 +56,7 @@ class Rows(ABC):
 
     shape: tuple[int, ...] = ()
     dtype: np.dtype[Any]
-    columns: dict[str, Any] = {}  # noqa: RUF012  # never changed: zip makes a new one
+    columns: dict[str, Any] = {}  # noqa: RUF012  # never modified: zip makes a new dict
     _check: RowCheck | None = None  # applied to each block; None if the rows are validated
 
     def zip(self, **columns: Any) -> Self:
@@ -106,17 +106,17 @@ class Rows(ABC):
         raise ValueError("Rows that are read in blocks cannot be returned as one array.")
 
     def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows in ascending order, as input of :func:`~orthodrome.gram.gram_operator`."""
+        """Return rows with ascending indices, for :func:`~orthodrome.gram.gram_operator`."""
         return self.take(indices)
 
     def spread(
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Draw at most `count` rows evenly over the sum of the weights; :func:`spread_rows`."""
+        """Draw at most `count` rows, evenly over the weights; see :func:`spread_rows`."""
         return spread_rows(self.shape[0], weights, count, random)
 
     def weighted(self, sample_weight: Any, owner: str, dtype: Any = None) -> Self:
-        """Return the same rows with checked weights attached, if there are any."""
+        """Return the same rows with checked weights attached, unless they are None."""
         if sample_weight is None:
             return self
         return self.zip(weights=self.weights(sample_weight, owner, dtype))
@@ -132,28 +132,28 @@ def spread_rows(
     count: int,
     random: np.random.Generator | None = None,
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Draw at most `count` of n rows, evenly over the sum of the weights.
+    """Draw at most `count` of n rows, evenly over the cumulative weights.
 
-    One is drawn from each of `count` equal parts of that sum. (Equally spaced rows would be biased
-    if the data are periodic.)
+    One row is drawn from each of `count` intervals of equal weight. (Equally spaced rows would be
+    biased if the data are periodic.)
 
     Parameters
     ----------
     n : int
-        Number of rows; if at most `count`, all are chosen.
+        Number of rows; if at most `count`, all rows are returned.
     weights : ndarray of shape (n,) or None
         Weights, not all 0; rows of weight 0 are not drawn.
     count : int
         Number of draws.
     random : Generator, optional
-        Source of the draws; by default they are the same every time.
+        Source of the draws; by default a generator with a fixed seed.
 
     Returns
     -------
     rows : ndarray of shape (at most count,)
         Indices, ascending.
     weights : ndarray of that shape
-        How often each was drawn; or, if all are chosen, their weights.
+        How often each row was drawn; or, if all rows are returned, their weights.
 
     Examples
     --------
@@ -164,33 +164,33 @@ def spread_rows(
     """
     if n <= count:
         return np.arange(n), np.ones(n) if weights is None else weights
-    parts = random_parts(count, random)
-    if weights is None:  # as the running sum of n ones would give
-        rows = np.minimum((parts * n).astype(np.intp), n - 1)
+    fractions = stratified_fractions(count, random)
+    if weights is None:  # same result as with n weights of 1
+        rows = np.minimum((fractions * n).astype(np.intp), n - 1)
     else:
-        rows = rows_at(weights, parts)
+        rows = rows_at(weights, fractions)
     rows, counts = np.unique(rows, return_counts=True)
     return rows, counts.astype(np.float64)
 
 
-def rows_at(weights: NDArray[np.float64], parts: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return the rows at fractions, in [0, 1), of the cumulative weights; none has weight 0."""
+def rows_at(weights: NDArray[np.float64], fractions: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the rows at fractions, in [0, 1), of the cumulative weights; skip weights of 0."""
     sums = np.cumsum(weights)
-    rows = np.searchsorted(sums, parts * sums[-1], side="right")
+    rows = np.searchsorted(sums, fractions * sums[-1], side="right")
     return np.minimum(rows, np.searchsorted(sums, sums[-1]))
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def stacked(arrays: Sequence[Any]) -> Any:
     """Concatenate arrays, dense or sparse; a single one is not copied."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(scipy.sparse.issparse(part) for part in parts):
-        return scipy.sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)
+    if len(arrays) == 1:
+        return arrays[0]
+    if any(scipy.sparse.issparse(array) for array in arrays):
+        return scipy.sparse.vstack(arrays, format="csr")
+    return np.concatenate(arrays)
 
 
-def random_parts(count: int, random: np.random.Generator | None) -> NDArray[np.float64]:
-    """Draw a number from each of `count` equal parts of [0, 1), ascending."""
+def stratified_fractions(count: int, random: np.random.Generator | None) -> NDArray[np.float64]:
+    """Draw a number from each of `count` equal intervals of [0, 1), ascending."""
     random = np.random.default_rng(0) if random is None else random
     return np.asarray((np.arange(count) + random.random(count)) / count)
 
@@ -202,9 +202,9 @@ class RowCheck:
     Attributes
     ----------
     kernel : Kernel
-        Its ``validate`` checks the blocks; it has validated the first one.
+        A kernel that has validated the first block; its ``validate`` checks the others.
     owner : str
-        The estimator named in errors.
+        Name of the estimator, for errors.
     dtype : dtype, optional
         Type of the validated rows; None leaves it unchanged.
     """
@@ -215,7 +215,7 @@ class RowCheck:
 
     @classmethod
     def of(cls, kernel: Kernel, first: Any, estimator: Any, *, reset: bool) -> RowCheck:
-        """Return the check of blocks like the first one, for an estimator."""
+        """Validate the first block for an estimator; return the check of all blocks."""
         owner = type(estimator).__name__
         with rows_named(first, 0, owner):
             valid = kernel.validate(first, estimator=estimator, reset=reset)
@@ -251,7 +251,7 @@ def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterato
             ) from error
         if not isinstance(start, int) or start == 0:
             raise
-        raise ValueError(f"{error} (Rows are counted from row {start} of the data.)") from error
+        raise ValueError(f"{error} (Row numbers count from row {start} of the data.)") from error
 
 
 def _first_not_finite(block: Any) -> int | None:
@@ -284,8 +284,8 @@ def visit_block(
 ) -> Any:
     """Call a block function for the pieces of a block, and collect the results.
 
-    `collect` is :func:`sum_parts` or :func:`join_parts`, `start` the index of the first row, and
-    `columns` are those of this block.
+    `collect` is :func:`sum_results` or :func:`join_results`, `start` is the index of the first row,
+    and `columns` are the attached columns of this block.
     """
     rows = block if check is None else check(block, start)
     owner = "the data" if check is None else check.owner
@@ -293,9 +293,9 @@ def visit_block(
 
     def results() -> Iterator[Any]:
         for first in range(0, rows.shape[0], step):
-            part = slice(first, first + step)
-            piece = rows[part]
-            attached = {name: column[part] for name, column in columns.items()}
+            window = slice(first, first + step)
+            piece = rows[window]
+            attached = {name: column[window] for name, column in columns.items()}
             with rows_named(piece, start + first, owner):
                 result = function(piece, start + first, **attached)
             yield result
@@ -304,23 +304,23 @@ def visit_block(
 
 
 def rows_at_once(function: BlockFunction) -> int:
-    """Return the most rows per call of a block function."""
-    return int(getattr(function, "rows_at_once", _PIECE))
+    """Return the maximum number of rows per call of a block function."""
+    return int(getattr(function, "rows_at_once", _ROWS_PER_CALL))
 
 
-def sum_parts(parts: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
-    """Sum tuples of numbers or arrays, at least one, in double precision."""
-    parts = iter(parts)
-    total = tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in next(parts))
-    for part in parts:
-        for sum_, term in zip(total, part, strict=True):
+def sum_results(results: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
+    """Sum one or more tuples of numbers or arrays in float64."""
+    results = iter(results)
+    total = tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in next(results))
+    for result in results:
+        for sum_, term in zip(total, result, strict=True):
             np.add(sum_, term, out=sum_)
     return total
 
 
-def join_parts(parts: Iterable[Any]) -> Any:
+def join_results(results: Iterable[Any]) -> Any:
     """Concatenate arrays, or tuples of arrays."""
-    parts = list(parts)
-    if isinstance(parts[0], tuple):
-        return tuple(map(stacked, zip(*parts, strict=True)))
-    return stacked(parts)
+    results = list(results)
+    if isinstance(results[0], tuple):
+        return tuple(map(stacked, zip(*results, strict=True)))
+    return stacked(results)

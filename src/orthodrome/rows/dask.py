@@ -1,4 +1,4 @@
-"""Rows of a dask array, whose blocks are its chunks; tasks over blocks, and sums by trees of tasks.
+"""Rows of a dask array: one task per block, and trees of tasks for sums.
 
 Dask is imported only when a dask array is given. Tasks run on the scheduler or cluster that dask is
 configured for.
@@ -23,39 +23,39 @@ from .base import (
     BlockFunction,
     RowCheck,
     Rows,
-    join_parts,
-    random_parts,
+    join_results,
     rows_at,
     spread_rows,
-    sum_parts,
+    stratified_fractions,
+    sum_results,
     visit_block,
 )
 
-# The most bytes of rows that are gathered in this process.
-_MOST_GATHERED = 2**26
+# Maximum number of bytes of rows that are gathered in this process.
+_MAX_GATHERED = 2**26
 
-# Results that one task adds up; with more, m x m sums pile up on one worker.
+# Number of results that one task sums; with more, m x m sums fill the memory of one worker.
 _FAN_IN = 8
 
 
 class DaskRows(Rows):
-    """Rows of a dask array, of any scheduler or cluster.
+    """Rows of a dask array, with any scheduler or cluster.
 
     A pass runs one task per block; a tree of tasks sums the results, so that only the sum is
-    returned to this process. Results with a row for each row stay dask arrays.
+    returned to this process. Results with one row per input row stay dask arrays.
 
     Parameters
     ----------
     X : dask array of shape (n, ...)
-        The rows. Blocks are merged along other axes, and unknown numbers of rows computed. An array
-        that is not persisted is computed again in every pass.
+        The rows. Blocks are merged along the other axes, and unknown block sizes are computed. An
+        array that is not persisted is computed again in every pass.
     kernel, estimator, reset
         As for :func:`~orthodrome.rows.as_rows`.
 
     Attributes
     ----------
     array : dask array of shape (n, ...)
-        The rows, before they are checked.
+        The rows before validation.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class DaskRows(Rows):
         owner = type(estimator).__name__
         self.array = as_row_blocks(X, owner)
         if not self.array.shape[0]:
-            raise ValueError(f"{owner} takes at least one row; the dask array has none.")
+            raise ValueError(f"{owner} needs at least one row; the dask array has none.")
         first = self._fetch(np.zeros(1, dtype=np.intp))
         self._check = RowCheck.of(kernel, first, estimator, reset=reset)
         self._first = self._check(first, 0)
@@ -90,7 +90,7 @@ class DaskRows(Rows):
 
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Sum the results of a block function, in one pass."""
-        (total,) = computed(reduced(self._tasks(sum_parts, function), _sum))
+        (total,) = computed(reduced(self._tasks(sum_results, function), _sum))
         return total
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
@@ -98,27 +98,27 @@ class DaskRows(Rows):
 
         Only the result for the first row is computed now.
         """
-        # Zeros in place of the first row would not do for the shape and type of the result: kernels
-        # reject what is not a shape, or not a positive matrix. Columns may be 0.
+        # The first row, not zeros, gives the shape and type of the result: kernels reject zeros as
+        # shapes or positive matrices. The columns may be 0.
         if self._first is None:
             self._first = self.take(np.zeros(1, dtype=np.intp))
         columns = {
             name: np.zeros((1, *column.shape[1:]), dtype=column.dtype)
             for name, column in self.columns.items()
         }
-        like = np.asarray(visit_block(join_parts, function, None, self._first, 0, columns))
-        parts = self._tasks(join_parts, function)
-        return as_dask_array(parts, self.array.chunks[0], like[:0])
+        like = np.asarray(visit_block(join_results, function, None, self._first, 0, columns))
+        blocks = self._tasks(join_results, function)
+        return as_dask_array(blocks, self.array.chunks[0], like[:0])
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
         return rows_of(self.array, indices)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows in ascending order, in few blocks kept by the workers if they are large."""
-        row = int(np.prod(self.shape[1:])) * self.dtype.itemsize
-        if len(indices) * row <= _MOST_GATHERED:
+        """Return rows with ascending indices; persist them in a few blocks if they are large."""
+        row_bytes = int(np.prod(self.shape[1:])) * self.dtype.itemsize
+        if len(indices) * row_bytes <= _MAX_GATHERED:
             return self.take(indices)
-        rows = max(1024, _MOST_GATHERED // (16 * row))
+        rows = max(1024, _MAX_GATHERED // (16 * row_bytes))
         return persisted(lazy_rows_of(self.whole(), indices).rechunk({0: rows}))
 
     def whole(self) -> Any:
@@ -152,21 +152,22 @@ class DaskRows(Rows):
     def spread(
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Draw at most `count` rows evenly over the sum of the weights."""
+        """Draw at most `count` rows, evenly over the weights."""
         if is_dask_array(weights) and self.shape[0] <= count:
             weights = np.concatenate(computed(*blocks_of(weights)))
         if not is_dask_array(weights):
             return spread_rows(self.shape[0], weights, count, random)
         blocks, bounds, pick = blocks_of(weights), bounds_of(self.array), task(_rows_at)
         ends = np.cumsum([0.0, *computed(*[task(np.sum)(block) for block in blocks])])
-        places = random_parts(count, random) * ends[-1]
-        cuts = np.searchsorted(places, ends)
-        parts = []
+        positions = stratified_fractions(count, random) * ends[-1]
+        cuts = np.searchsorted(positions, ends)
+        drawn = []
         for i, block in enumerate(blocks):
             if cuts[i] < cuts[i + 1]:
-                own = (places[cuts[i] : cuts[i + 1]] - ends[i]) / (ends[i + 1] - ends[i])
-                parts.append(pick(block, own, bounds[i].start))
-        rows, counts = np.unique(np.concatenate(computed(*parts)), return_counts=True)
+                inside = positions[cuts[i] : cuts[i + 1]] - ends[i]
+                fractions = inside / (ends[i + 1] - ends[i])
+                drawn.append(pick(block, fractions, bounds[i].start))
+        rows, counts = np.unique(np.concatenate(computed(*drawn)), return_counts=True)
         return rows, counts.astype(np.float64)
 
     def _tasks(self, collect: Any, function: BlockFunction) -> list[Any]:
@@ -197,21 +198,21 @@ def _checked_sum(weights: NDArray[np.float64], owner: str) -> float:
     return float(weights.sum())
 
 
-def _rows_at(weights: NDArray[np.float64], parts: NDArray[Any], start: int) -> NDArray[np.intp]:
-    return start + rows_at(weights, parts)
+def _rows_at(weights: NDArray[np.float64], fractions: NDArray[Any], start: int) -> NDArray[np.intp]:
+    return start + rows_at(weights, fractions)
 
 
-def _sum(*parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    return sum_parts(parts)
+def _sum(*results: tuple[Any, ...]) -> tuple[Any, ...]:
+    return sum_results(results)
 
 
 # ---------------------------------------------------------------------- blocks and tasks
 
 
 def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
-    """Return a dask array whose blocks are whole rows, each of a known number of them.
+    """Return a dask array with blocks of whole rows, of known sizes.
 
-    Unknown sizes are computed, which takes a pass over the data; empty blocks are left out.
+    Unknown sizes are computed, in one pass over the data; empty blocks are dropped.
     Integers become float64.
     """
     if not is_dask_array(X):
@@ -234,7 +235,7 @@ def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
 
 
 def with_known_sizes(X: Any) -> Any:
-    """Return a dask array whose blocks have known sizes; computing them takes a pass."""
+    """Return a dask array with blocks of known sizes; unknown ones are computed in one pass."""
     if np.isnan(X.size):
         return X.copy().compute_chunk_sizes()  # in place, hence the copy
     return X
@@ -254,18 +255,18 @@ def bounds_of(X: Any) -> list[slice]:
 def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
     """Return a few rows as an array, in this order."""
     order = np.argsort(indices, kind="stable")
-    parts = computed(*[part for part, _ in _parts_of(X, indices[order])])
-    none = np.empty((0, *X.shape[1:]), dtype=X.dtype)  # there may be no indices
-    return np.concatenate([none, *parts])[np.argsort(order)]
+    found = computed(*[rows for rows, _ in _selected_rows(X, indices[order])])
+    empty = np.empty((0, *X.shape[1:]), dtype=X.dtype)  # `indices` may be empty
+    return np.concatenate([empty, *found])[np.argsort(order)]
 
 
 def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
-    """Return rows in ascending order as a dask array."""
-    parts, sizes = zip(*_parts_of(X, indices), strict=True)
-    return as_dask_array(parts, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
+    """Return rows with ascending indices as a dask array."""
+    blocks, sizes = zip(*_selected_rows(X, indices), strict=True)
+    return as_dask_array(blocks, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
 
 
-def _parts_of(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
+def _selected_rows(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
     """Yield the wanted rows of each block, delayed, and their number; skip the other blocks.
 
     Not ``X[wanted]``: dask would join rows of many blocks on one worker.
@@ -281,15 +282,15 @@ def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
     return np.asarray(block[rows])
 
 
-def as_dask_array(parts: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
+def as_dask_array(blocks: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
     """Return delayed blocks of rows as a dask array; `like` is an empty block."""
     import dask.array as da
 
     shapes = [(size, *like.shape[1:]) for size in sizes]
     return da.concatenate(
         [
-            da.from_delayed(part, shape=shape, dtype=like.dtype, meta=like)
-            for part, shape in zip(parts, shapes, strict=True)
+            da.from_delayed(block, shape=shape, dtype=like.dtype, meta=like)
+            for block, shape in zip(blocks, shapes, strict=True)
         ]
     )
 
@@ -309,11 +310,11 @@ def over_rows(function: Callable[[NDArray[Any]], NDArray[Any]], array: Any) -> A
 
 
 class Task:
-    """A function that starts no threads of its own, as one task among others on a worker."""
+    """A function that starts no threads, because a worker runs several tasks at once."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__name__ = getattr(function, "__name__", "task")  # what a dashboard shows
+        self.__name__ = getattr(function, "__name__", "task")  # shown in the dashboard
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function."""
@@ -329,25 +330,25 @@ def task(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def constant(value: Any) -> Any:
-    """Return a delayed value for many tasks, which is moved once.
+    """Return a delayed value that many tasks share; it is sent to a worker once.
 
-    It stays in the graph: unlike scattered data, it is not lost with a worker.
+    It stays in the graph, so that it is not lost if a worker dies, as scattered data are.
     """
     from dask import delayed
 
     return delayed(value, pure=False, traverse=False)
 
 
-def reduced(parts: Sequence[Any], combine: Callable[..., Any]) -> Any:
-    """Return the delayed combination of delayed parts, by a tree of tasks.
+def reduced(values: Sequence[Any], combine: Callable[..., Any]) -> Any:
+    """Combine delayed values with a tree of tasks; the result is delayed.
 
-    ``combine(*parts)`` takes a few parts, or its own results, in their order.
+    ``combine(*values)`` is called with a few values, or results of previous calls, in order.
     """
-    one, parts = task(combine), list(parts)
-    while len(parts) > 1:
-        groups = [parts[i : i + _FAN_IN] for i in range(0, len(parts), _FAN_IN)]
-        parts = [one(*group) if len(group) > 1 else group[0] for group in groups]
-    return parts[0]
+    combine_group, values = task(combine), list(values)
+    while len(values) > 1:
+        groups = [values[i : i + _FAN_IN] for i in range(0, len(values), _FAN_IN)]
+        values = [combine_group(*group) if len(group) > 1 else group[0] for group in groups]
+    return values[0]
 
 
 def computed(*collections: Any) -> tuple[Any, ...]:
@@ -359,14 +360,14 @@ def computed(*collections: Any) -> tuple[Any, ...]:
 
 
 def persisted(X: Any) -> Any:
-    """Compute a dask array on the workers, and keep it there."""
+    """Compute a dask array and keep it in the memory of the workers."""
     with _large_graphs_allowed():
         return X.persist()
 
 
 @contextmanager
 def _large_graphs_allowed() -> Iterator[None]:
-    """Suppress dask's warning about large graphs; scattered data could be lost with a worker."""
+    """Suppress dask's warning about large graphs: scattered data are lost if a worker dies."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""Rows of any kind of input."""
+"""Make rows from any kind of input."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _INDEXED: dict[str, Any] = {"array": ArrayRows, "zarr": ZarrRows, "dask": DaskRo
 
 
 def kind_of(X: Any, kernel: Kernel | None = None) -> str:
-    """Return the kind of input by its type alone; no data are read, no library is imported.
+    """Return the kind of input from its type; reads no data and imports no library.
 
     Parameters
     ----------
     X : data
         Input of an estimator.
     kernel : Kernel, optional
-        The kernel; if its points are arrays themselves (shapes, matrices), a list of
-        two-dimensional arrays is a list of points, not of batches.
+        The kernel; if its points are arrays (shapes, matrices), a list of 2-D arrays is a list of
+        points, not of batches.
 
     Returns
     -------
     {"array", "zarr", "dask", "batches", "once"}
-        "array" is input of ``kernel.validate``; "once" an iterator of batches.
+        "array" can be passed to ``kernel.validate``; "once" is an iterator of batches.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def kind_of(X: Any, kernel: Kernel | None = None) -> str:
     """
     if isinstance(X, (list, tuple)):
         vectors = kernel is None or kernel.takes_vectors
-        flat = len(X) > 0 and all(len(getattr(part, "shape", ())) == 2 for part in X)
+        flat = len(X) > 0 and all(len(getattr(entry, "shape", ())) == 2 for entry in X)
         return "batches" if vectors and flat else "array"
     library = library_of(X)
     if library is not None:
@@ -62,15 +62,15 @@ def as_rows(
     Parameters
     ----------
     X : array, memory map, sparse array, zarr array, dask array, or iterable of batches
-        The rows. For more than one pass, each ``iter(X)`` must start anew.
+        The rows. For more than one pass, each ``iter(X)`` must start from the beginning.
     kernel : Kernel
         Its ``validate`` checks the blocks.
     estimator : estimator
-        Its ``n_features_in_`` and ``feature_names_in_`` are set, or compared.
+        The estimator, whose ``n_features_in_`` and ``feature_names_in_`` are set or compared.
     reset : bool, default=True
-        Whether they are set.
+        Whether to set them.
     once : bool, default=False
-        Whether one pass is enough, so that an iterator is allowed.
+        Whether one pass is sufficient, so that an iterator is allowed.
 
     Returns
     -------
@@ -89,16 +89,16 @@ def as_rows(
     kind = "array" if isinstance(X, np.ndarray) else kind_of(X, kernel)
     if kind != "array" and isinstance(kernel, Precomputed):
         raise ValueError(
-            f"{type(estimator).__name__} takes a precomputed Gram matrix as one array, in memory "
+            f"{type(estimator).__name__} needs a precomputed Gram matrix as one array, in memory "
             f"or memory-mapped, not {'as a dask array' if kind == 'dask' else 'in blocks'}."
         )
     if kind in _INDEXED:
         return _INDEXED[kind](X, kernel, estimator, reset=reset)
     if kind == "once" and reset and not once:
-        one_by_one = "; or give the batches to partial_fit, one after the other"
+        one_by_one = "; or pass the batches to partial_fit, one after the other"
         raise ValueError(
             f"fit of {type(estimator).__name__} passes over the rows several times, and a "
-            f"{type(X).__name__} can be read only once. Give a list of batches, or an object whose "
-            f"__iter__ starts anew{one_by_one if hasattr(estimator, 'partial_fit') else ''}."
+            f"{type(X).__name__} can be read only once. Use a list of batches, or an object whose "
+            f"__iter__ starts again{one_by_one if hasattr(estimator, 'partial_fit') else ''}."
         )
     return BatchRows(X, kernel, estimator, reset=reset, count=not once)

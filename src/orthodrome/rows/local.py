@@ -22,15 +22,15 @@ from .base import (
     BlockFunction,
     RowCheck,
     Rows,
-    join_parts,
+    join_results,
     rows_at_once,
     rows_named,
     stacked,
-    sum_parts,
+    sum_results,
     visit_block,
 )
 
-# The most rows of a block where the data have no blocks of their own.
+# Maximum number of rows per block, if the data have no chunks.
 _BLOCK = 4096
 
 # Smaller batches are concatenated, so that threads have enough work.
@@ -39,22 +39,22 @@ _SMALL = 8192
 #: The index of the first row of a block, and the block.
 Numbered = tuple[int, Any]
 
-#: The work of one thread on its blocks.
-Share = Callable[[Iterable[Numbered]], Any]
+#: A function that one thread calls with its blocks.
+Worker = Callable[[Iterable[Numbered]], Any]
 
 
 class _LocalRows(Rows):
     """Rows that are read by threads of this process."""
 
-    serial: bool  # whether functions of blocks must run in one thread
+    serial: bool  # whether block functions must run in one thread
 
     @abstractmethod
-    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
-        """Make one pass: return ``share(blocks)`` of each thread."""
+    def _run(self, worker: Worker, function: BlockFunction) -> Iterable[Any]:
+        """Make one pass over the rows; return ``worker(blocks)`` of each thread."""
 
     @abstractmethod
     def _in_order(self) -> Iterator[Numbered]:
-        """Yield the blocks of one pass."""
+        """Yield the blocks of one pass, each with the index of its first row."""
 
     def _visit(self, collect: Any, function: BlockFunction, start: int, block: Any) -> Any:
         """Call a block function with the columns of the block."""
@@ -65,41 +65,41 @@ class _LocalRows(Rows):
     def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
         """Sum the results of a block function, in one pass."""
 
-        def share(blocks: Iterable[Numbered]) -> Any:
-            return sum_parts(self._visit(sum_parts, function, *block) for block in blocks)
+        def worker(blocks: Iterable[Numbered]) -> Any:
+            return sum_results(self._visit(sum_results, function, *block) for block in blocks)
 
-        return sum_parts(self._shared(share, function))
+        return sum_results(self._run(worker, function))
 
     def map(self, function: BlockFunction, keep: str = "memory") -> Any:
         """Return the concatenated results of a block function, in one pass.
 
-        If the number of rows is known, results are allocated once; otherwise their parts are
-        concatenated in the end, which briefly takes twice the memory.
+        If the number of rows is known, results are allocated once; otherwise the blocks are
+        concatenated at the end, which briefly needs twice the memory.
         """
-        whole: list[NDArray[Any]] = []
-        parts: dict[int, tuple[NDArray[Any], ...]] = {}
+        targets: list[NDArray[Any]] = []
+        results: dict[int, tuple[NDArray[Any], ...]] = {}
         lock = Lock()
         single = True
 
-        def share(blocks: Iterable[Numbered]) -> None:
+        def worker(blocks: Iterable[Numbered]) -> None:
             nonlocal single
             for start, block in blocks:
-                part = self._visit(join_parts, function, start, block)
-                single = not isinstance(part, tuple)
-                arrays = (part,) if single else part
+                result = self._visit(join_results, function, start, block)
+                single = not isinstance(result, tuple)
+                arrays = (result,) if single else result
                 if not self.shape:
-                    parts[start] = arrays
+                    results[start] = arrays
                     continue
                 with lock:
-                    if not whole:
-                        whole.extend(_allocated(self.shape[0], each, keep) for each in arrays)
-                for target, array in zip(whole, arrays, strict=True):
+                    if not targets:
+                        targets.extend(_allocate(self.shape[0], each, keep) for each in arrays)
+                for target, array in zip(targets, arrays, strict=True):
                     target[start : start + len(array)] = array
 
-        for _ in self._shared(share, function):
+        for _ in self._run(worker, function):
             pass
-        in_order = [parts[start] for start in sorted(parts)]
-        found = whole or [np.concatenate(each) for each in zip(*in_order, strict=True)]
+        in_order = [results[start] for start in sorted(results)]
+        found = targets or [np.concatenate(each) for each in zip(*in_order, strict=True)]
         return found[0] if single else tuple(found)
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
@@ -108,30 +108,30 @@ class _LocalRows(Rows):
             yield block if self._check is None else self._check(block, first + start)
 
 
-def _allocated(n: int, part: NDArray[Any], keep: str) -> NDArray[Any]:
-    """Return an empty array, or memory map, of n rows like those of a part."""
-    shape = (n, *part.shape[1:])
-    if keep == "disk" and part.ndim > 1:
-        return temporary_map("The matrix of coordinates", shape, part.dtype)
-    return np.empty(shape, dtype=part.dtype)
+def _allocate(n: int, like: NDArray[Any], keep: str) -> NDArray[Any]:
+    """Return an uninitialised array, or memory map, with n rows like those of `like`."""
+    shape = (n, *like.shape[1:])
+    if keep == "disk" and like.ndim > 1:
+        return temporary_map("The matrix of coordinates", shape, like.dtype)
+    return np.empty(shape, dtype=like.dtype)
 
 
 class _IndexedRows(_LocalRows):
-    """Rows that can be read in any order: each thread reads its own blocks."""
+    """Rows that can be read in any order, so that each thread reads its blocks itself."""
 
-    array: Any  # validated, unless there is a check
-    _step: int | None = None  # rows per block, if the data have blocks of their own
+    array: Any  # validated, unless `_check` is set
+    _step: int | None = None  # rows per block, if the data have chunks
 
-    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
+    def _run(self, worker: Worker, function: BlockFunction) -> Iterable[Any]:
         step = self._step or min(rows_at_once(function), _BLOCK)
         starts = range(0, self.shape[0], step)
         work = self.shape[0] * getattr(function, "work_per_row", math.inf)
 
-        def one_share(first: int, n_shares: int) -> Any:
-            own = starts[first::n_shares]
-            return share((start, self.array[start : start + step]) for start in own)
+        def run_worker(index: int, n_workers: int) -> Any:
+            assigned = starts[index::n_workers]
+            return worker((start, self.array[start : start + step]) for start in assigned)
 
-        return run_in_threads(one_share, len(starts), serial=self.serial, work=work)
+        return run_in_threads(run_worker, len(starts), serial=self.serial, work=work)
 
     def _in_order(self) -> Iterator[Numbered]:
         step = self._step or _BLOCK
@@ -142,8 +142,8 @@ class _IndexedRows(_LocalRows):
 class ArrayRows(_IndexedRows):
     """Rows of an array, a memory map or a sparse array: blocks are views.
 
-    They are validated here; only memory maps that must be converted are validated block by block,
-    in every pass.
+    They are validated once, except memory maps that must be converted: these are validated block by
+    block, in every pass.
     """
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
@@ -161,7 +161,7 @@ class ArrayRows(_IndexedRows):
 
     @classmethod
     def of(cls, X: Any, *, serial: bool = False) -> Self:
-        """Make rows of an array that needs no validation; `serial` allows one thread only."""
+        """Make rows of an array that needs no validation; `serial` allows only one thread."""
         rows = cls.__new__(cls)
         rows.mapped = is_memory_map(X)
         rows.array, rows.serial = X, serial
@@ -176,9 +176,9 @@ class ArrayRows(_IndexedRows):
         return self.array if self._check is None else self._check(self.array, 0)
 
     def together(self, indices: NDArray[np.intp]) -> Any:
-        """Return rows in ascending order; all of them as they are."""
-        everything = self._check is None and len(indices) == self.shape[0]
-        return self.array if everything else self.take(indices)
+        """Return rows with ascending indices; all rows without a copy."""
+        all_rows = self._check is None and len(indices) == self.shape[0]
+        return self.array if all_rows else self.take(indices)
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
         return self.array[indices]
@@ -190,8 +190,8 @@ class ZarrRows(_IndexedRows):
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         if len(X.shape) < 2 or not X.shape[0]:
             raise ValueError(
-                f"{type(estimator).__name__} takes rows of features, at least one; got data of "
-                f"shape {tuple(X.shape)}. Reshape them to (n_samples, n_features)."
+                f"{type(estimator).__name__} needs at least one row and two dimensions; got shape "
+                f"{tuple(X.shape)}. Reshape the array to (n_samples, n_features)."
             )
         first = X[0:1]
         self._check = RowCheck.of(kernel, first, estimator, reset=reset)
@@ -206,10 +206,10 @@ class ZarrRows(_IndexedRows):
 
 
 class BatchRows(_LocalRows):
-    """Rows of batches that are iterated over in every pass.
+    """Rows from batches, over which every pass iterates again.
 
-    Small batches are concatenated. With `reset` and `count` a first pass counts the rows; otherwise
-    they have no shape.
+    Small batches are concatenated. With `reset` and `count`, a first pass counts the rows;
+    otherwise their shape is unknown.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class BatchRows(_LocalRows):
         if self._read_before and self.once:
             raise ValueError(
                 f"{type(self._X).__name__} can be read only once, and {self._owner} needs another "
-                "pass. Give a list of batches, or an object whose __iter__ starts anew."
+                "pass. Use a list of batches, or an object whose __iter__ starts again."
             )
         self._read_before = True
         start = 0
@@ -277,7 +277,7 @@ class BatchRows(_LocalRows):
             start += array.shape[0]
 
     def _as_array(self, batch: Any) -> Any:
-        if hasattr(batch, "columns"):  # a data frame: the columns of the first, in their order
+        if hasattr(batch, "columns"):  # data frames need the same columns, in the same order
             columns = list(batch.columns)
             self._names = self._names or columns
             if columns != self._names:
@@ -289,55 +289,55 @@ class BatchRows(_LocalRows):
             array = batch.tocsr() if scipy.sparse.issparse(batch) else np.asarray(batch)
         if array.ndim < 2:
             raise ValueError(
-                f"The batches for {self._owner} must be arrays of rows, of two dimensions; got one "
-                f"of shape {array.shape}. A single row is batch[None, :]."
+                f"The batches for {self._owner} must have at least two dimensions; got one of "
+                f"shape {array.shape}. For a single row, use batch[None, :]."
             )
         return array
 
     def _in_order(self) -> Iterator[Numbered]:
         """Yield the blocks of one pass; small batches are concatenated."""
-        waiting: list[Any] = []
+        pending: list[Any] = []
         start = n = 0
         for array in self._batches():
             n += array.shape[0]
             if self.shape and n > self.shape[0]:
                 break
             if n - start >= _SMALL:
-                yield start, stacked([*waiting, array])
-                start, waiting = n, []
+                yield start, stacked([*pending, array])
+                start, pending = n, []
             else:  # a copy: the next batch may be read into the same array
-                waiting.append(array.copy())
+                pending.append(array.copy())
         if self.shape and n != self.shape[0]:
             found = "more" if n > self.shape[0] else n
             raise ValueError(
                 f"The batches for {self._owner} had {self.shape[0]} rows in the first pass and "
                 f"{found} in a later one; every pass must give the same rows."
             )
-        if waiting:
-            yield start, stacked(waiting)
+        if pending:
+            yield start, stacked(pending)
 
-    def _shared(self, share: Share, function: BlockFunction) -> Iterable[Any]:
+    def _run(self, worker: Worker, function: BlockFunction) -> Iterable[Any]:
         for start, block in self._in_order():
 
-            def one_share(rows: slice, start: int = start, block: Any = block) -> Any:
-                return share([(start + rows.start, block[rows])])
+            def run_worker(rows: slice, start: int = start, block: Any = block) -> Any:
+                return worker([(start + rows.start, block[rows])])
 
             n = block.shape[0]
-            yield from [one_share(slice(0, n))] if self.serial else run_over_rows(one_share, n)
+            yield from [run_worker(slice(0, n))] if self.serial else run_over_rows(run_worker, n)
         self._checked()
 
     def _checked(self) -> RowCheck:
         """Return the check of the blocks, or raise if there were no rows."""
         if self._check is None:
-            raise ValueError(f"{self._owner} takes at least one row; the batches have none.")
+            raise ValueError(f"{self._owner} needs at least one row; the batches have none.")
         return self._check
 
     def _fetch(self, indices: NDArray[np.intp]) -> Any:
         """Return rows, in one pass over the batches."""
         order = np.argsort(indices, kind="stable")
-        wanted, parts = indices[order], []
+        wanted, found = indices[order], []
         for start, block in self._in_order():
             low, high = np.searchsorted(wanted, [start, start + block.shape[0]])
             if low < high:
-                parts.append(block[wanted[low:high] - start])
-        return stacked(parts)[np.argsort(order)]
+                found.append(block[wanted[low:high] - start])
+        return stacked(found)[np.argsort(order)]

@@ -1,4 +1,4 @@
-"""Fit kernels to rows that are read in blocks."""
+"""Fit kernels to rows that are read in blocks, from their moments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Moments:
 
     def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
         w = np.ones(rows.shape[0]) if weights is None else weights
-        if scipy.sparse.issparse(rows):  # measured from 0: differences would not be sparse
+        if scipy.sparse.issparse(rows):  # not centred: differences would not be sparse
             squares = np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
             return w.sum(), np.asarray(rows.T @ w).ravel(), w @ squares
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks that it is finite
@@ -38,7 +38,8 @@ def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2
         = 2 \sum_i p_i \|x_i - c\|^2 - 2\, \|\bar x - c\|^2, \qquad \bar x = \sum_i p_i x_i,
 
-    for any c; near the mean, nothing cancels. Weights are the column ``weights`` of the rows.
+    for any c; with c near the mean there is no cancellation. Weights are the column ``weights`` of
+    the rows.
 
     Examples
     --------
@@ -52,15 +53,15 @@ def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
     total, first, second = rows.reduce(_Moments(center))
     with np.errstate(over="ignore", invalid="ignore"):
         shift, square = first / total, float(second / total)
-        difference = 2.0 * (square - float(shift @ shift))
-    rounding = 64 * float(np.finfo(np.float64).eps) * square
-    return Moments(center + shift, max(difference, 0.0), rounding)
+        distance = 2.0 * (square - float(shift @ shift))
+    error = 64 * float(np.finfo(np.float64).eps) * square
+    return Moments(center + shift, max(distance, 0.0), error)
 
 
 def fit_kernel(
     kernel: Kernel, rows: Rows, sample: Any, sample_weight: NDArray[np.float64] | None
 ) -> Kernel:
-    """Return a clone of a kernel, fitted to moments of all rows and a sample of them."""
+    """Return a clone of a kernel, fitted to the moments of all rows and to a sample."""
     fresh = clone(kernel)
     if sample.shape[0] == rows.shape[0]:
         return fresh.fit_validated(sample, sample_weight)

@@ -119,9 +119,9 @@ def _sample_mean(sample: Sample, max_iter: int) -> tuple[Floats, Floats]:
     vectors = sample.vectors.astype(np.float64, copy=False)
     lengths = np.linalg.norm(vectors, axis=1)
     present = lengths > np.finfo(np.float64).tiny  # zero vectors have no direction
-    directions, p = vectors[present] / lengths[present, None], sample.shares[present]
+    directions, p = vectors[present] / lengths[present, None], sample.weights[present]
     mean = find_mean(directions, p, tol=_SAMPLE_TOL, max_iter=max_iter).point.astype(np.float64)
-    return mean, bending_matrix(vectors, mean, sample.shares)
+    return mean, bending_matrix(vectors, mean, sample.weights)
 
 
 def bending_matrix(vectors: Floats, mean: Floats, weights: Floats) -> Floats:
@@ -188,5 +188,5 @@ class LogSums:
         z *= s[:, None]
         if block.weights is not None:
             z *= np.sqrt(w).astype(block.dtype)[:, None]
-        total = w @ squared_angles(cosines * block.lengths, block.own)
-        return w.sum(), z.T @ z, total, w @ angle_ratios**2, w @ block.own, w @ block.captured
+        total = w @ squared_angles(cosines * block.lengths, block.diagonal)
+        return w.sum(), z.T @ z, total, w @ angle_ratios**2, w @ block.diagonal, w @ block.captured

@@ -1,4 +1,4 @@
-"""The Kernel Hebbian Algorithm and its family: KHA, KHA/t, KHA/et and KHA-SMD."""
+"""The Kernel Hebbian Algorithm (KHA) and its variants KHA/t, KHA/et and KHA-SMD."""
 
 from .run import HebbianResult
 from .solver import Hebbian, hebbian

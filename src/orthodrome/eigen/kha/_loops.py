@@ -1,7 +1,7 @@
-"""The compiled part of a Hebbian pass: a block of samples, one after the other, in small matrices.
+"""Compiled loops over the samples of a block of a Hebbian pass, with small matrices.
 
 Inside a block every iterate is S_t = T_t S_0 + V_t Eᵀ, where E holds the unit vectors of the
-block's samples. The loops keep W = [T, V] and never touch a vector as long as the data.
+block's samples. The loops update W = [T, V] and never use vectors as long as the data.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Array = Any  # numba takes plain arrays
 
 @compiled_helper
 def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: Array) -> None:
-    """Set out to the products of the first rows of W with one row of `columns`."""
+    """Set `out` to the products of the first rows of W with one row of `columns`."""
     for i in range(rows):
-        # four sums: a single one would wait for each addition in turn
+        # four sums, since consecutive additions to one sum would wait for each other
         a = b = c = d = 0.0
         k = 0
         while k + 4 <= width:
@@ -36,7 +36,7 @@ def _combine(W: Array, columns: Array, first: int, rows: int, width: int, out: A
 
 @compiled_helper
 def _clip(gains: Array, y: Array) -> bool:
-    """Scale all gains so that no row moves by more than itself: max_i D_i Σ_{j<=i} y_j² <= 1."""
+    """Scale down all gains so that max_i D_i Σ_{j<=i} y_j² <= 1; return whether they changed."""
     largest = total = 0.0
     for i in range(len(y)):
         total += y[i] * y[i]
@@ -50,7 +50,7 @@ def _clip(gains: Array, y: Array) -> bool:
 
 @compiled_helper
 def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
-    """X <- (I - D lt(y yᵀ)) X for the first rows of X, one for each y: running sums down rows."""
+    """Compute X <- (I - D lt(y yᵀ)) X for the first rows of X, with running sums over rows."""
     total[:width] = 0.0
     for i in range(len(y)):
         step = gains[i] * y[i]
@@ -63,7 +63,7 @@ def _forget(X: Array, width: int, gains: Array, y: Array, total: Array) -> None:
 def _forget_both(
     X: Array, width: int, gains: Array, y: Array, b: Array, xi: float, totals: Array
 ) -> None:
-    """X <- H X for the stacked rows [A; B] of KHA-SMD (eq. 15 and 21 without their new column)."""
+    """Compute X <- H X for the rows [A; B] of KHA-SMD (eq. 15, 21 without the new column)."""
     r = len(y)
     totals[:, :width] = 0.0
     for i in range(r):
@@ -80,7 +80,7 @@ def _forget_both(
 def visit_with_gains(
     W: Array, columns: Array, base: Array, t: int, period: float, automatic: bool
 ) -> int:
-    """Visit the samples of a block by eq. (8) with a gain for each row; return how many clips.
+    """Visit the samples of a block (eq. 8) with a gain per row; return the number of clips.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def visit_with_gains(
     base : array of shape (r,)
         Gains before their decay.
     t : int
-        Samples visited before this block.
+        Number of samples visited before this block.
     period : float
-        l of the decay l / (t + l); infinite for constant gains.
+        l in the decay l / (t + l); infinite for constant gains.
     automatic : bool
-        Whether steps are limited (clipped).
+        Whether to limit (clip) steps.
     """
     r, n_clips = W.shape[0], 0
     y, gains, total = np.empty(r), np.empty(r), np.empty(W.shape[1])
@@ -128,28 +128,28 @@ def visit_with_meta_descent(
     xi: float,
     bound: float,
 ) -> int:
-    """Visit the samples of a block by KHA-SMD, eq. (16), (21), (15); return how many clips.
+    """Visit the samples of a block with KHA-SMD (eq. 15, 16, 21); return the number of clips.
 
-    Beside the parameters of :func:`visit_with_gains`, where rows are now those of [A; B]:
+    Parameters in addition to those of :func:`visit_with_gains`; the rows are those of [A; B]:
 
     Parameters
     ----------
     squares : array of shape (b,)
         K'_ii of the samples.
     inner : array of shape (2r, r)
-        [A; B] K' Aᵀ, brought up to date sample by sample.
+        [A; B] K' Aᵀ, updated for each sample.
     log_gains : array of shape (r,)
         ρ, changed in place.
     mu, xi : float
         The gain of the log-gains and the decay of their memory.
     bound : float
-        How far automatic log-gains may go from 0; their own gain decays as the others do.
+        Maximum absolute value of automatic log-gains; their gain decays like the others.
     """
     r, n_clips = len(base), 0
     z, gains, h, turned = np.empty(2 * r), np.empty(r), np.empty(2 * r), np.empty((2 * r, 1))
     y, b = z[:r], z[r:]
     total, totals = np.empty(W.shape[1]), np.empty((2, W.shape[1]))
-    left = np.empty((r, 2 * r))
+    transposed = np.empty((r, 2 * r))
     for j in range(len(columns)):
         width = 2 * r + j
         _combine(W, columns, j, 2 * r, width, z)
@@ -176,10 +176,10 @@ def visit_with_meta_descent(
         _forget_both(inner, r, gains, y, b, xi, totals)
         for i in range(2 * r):
             for m in range(r):
-                left[m, i] = inner[i, m]
-        _forget(left, 2 * r, gains, y, total)
+                transposed[m, i] = inner[i, m]
+        _forget(transposed, 2 * r, gains, y, total)
         for i in range(2 * r):
             new = h[i] * squares[j] + turned[i, 0]
             for m in range(r):
-                inner[i, m] = left[m, i] + h[i] * turned[m, 0] + new * h[m]
+                inner[i, m] = transposed[m, i] + h[i] * turned[m, 0] + new * h[m]
     return n_clips

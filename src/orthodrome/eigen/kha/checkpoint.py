@@ -22,21 +22,21 @@ _PREFIXES = {"state": "", "pass_start": "pass_start_"}
 
 
 @dataclass(frozen=True)
-class Saved:
+class CheckpointData:
     """The content of a checkpoint.
 
     Attributes
     ----------
     state, pass_start : State
-        The state now, and at the start of its pass (None between passes).
+        The current state, and the state at the start of its pass (None between passes).
     seed : int
-        The seed of the visiting orders.
+        Seed of the orders of visits.
     history : list of dict
-        One entry for each pass.
+        One entry per pass.
     pending : dict
-        Seconds and clipped steps of the pass under way.
+        Seconds and number of clipped steps of the unfinished pass.
     diverged : bool
-        Whether the run ended by divergence.
+        Whether the run ended because it diverged.
     """
 
     state: State
@@ -55,9 +55,9 @@ class Checkpoint:
     path : str or os.PathLike
         The file.
     fingerprint : str
-        Identifies data, kernel and parameters; a file with another one raises a ValueError.
+        Digest of data, kernel and parameters; a file with another one raises a ValueError.
     seconds : float or None
-        The least time between two writes; None writes after each pass.
+        Minimum time between two writes; None writes after each pass.
     """
 
     def __init__(self, path: Any, fingerprint: str, seconds: float | None) -> None:
@@ -74,31 +74,31 @@ class Checkpoint:
             return pass_ended
         return time.monotonic() - self._written >= self._seconds
 
-    def write(self, saved: Saved) -> None:
-        """Replace the file as a whole: if the process is killed, the old one stays."""
+    def write(self, data: CheckpointData) -> None:
+        """Replace the file atomically; if the process is killed, the old file is kept."""
         arrays: dict[str, Any] = {}
         numbers: dict[str, Any] = {}
         for which, prefix in _PREFIXES.items():
-            state = getattr(saved, which)
+            state = getattr(data, which)
             for name, value in vars(state).items() if state is not None else ():
                 (arrays if name in _ARRAYS else numbers)[prefix + name] = value
         meta = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
-            "seed": str(saved.seed),  # more digits than a float of JSON has
-            "history": saved.history,
-            "pending": saved.pending,
-            "diverged": saved.diverged,
+            "seed": str(data.seed),  # an integer with more digits than a JSON number keeps
+            "history": data.history,
+            "pending": data.pending,
+            "diverged": data.diverged,
             "numbers": numbers,
         }
         text = np.array(json.dumps(meta))
         write_atomically(self.path, lambda file: np.savez(file, meta=text, **arrays))
         self._written = time.monotonic()
 
-    def read(self, shape: tuple[int, int] | None = None) -> Saved | None:
+    def read(self, shape: tuple[int, int] | None = None) -> CheckpointData | None:
         """Return the content of the file, or None if there is no file.
 
-        A file of another run, or with coefficients of another shape, raises a ValueError.
+        A file from another run, or with coefficients of another shape, raises a ValueError.
         """
         if not self.path.exists():
             return None
@@ -113,32 +113,35 @@ class Checkpoint:
                     return _content(meta, archive, shape)
         except (OSError, ValueError, RecursionError) as error:
             raise ValueError(
-                f"{self.path} cannot be read as a checkpoint of hebbian ({error}); delete it to "
-                "start anew, or name another file."
+                f"{self.path} cannot be read as a checkpoint of hebbian ({error}). Delete it to "
+                "start over, or choose another file."
             ) from error
         raise ValueError(
             f"{self.path} is the checkpoint of another run: its data, kernel or parameters differ. "
-            "Delete it to start anew, or name another file."
+            "Delete it to start over, or choose another file."
         )
 
 
-def _content(meta: dict[str, Any], archive: Arrays, shape: tuple[int, int] | None) -> Saved:
-    """Return the content; raise if parts are missing or inconsistent: compiled loops trust it."""
-    parts: dict[str, Any] = {"state": None, "pass_start": None}
+def _content(
+    meta: dict[str, Any], archive: Arrays, shape: tuple[int, int] | None
+) -> CheckpointData:
+    """Return the content; raise if entries are missing or inconsistent."""
+    # compiled loops rely on the shapes and do not check them
+    entries: dict[str, Any] = {"state": None, "pass_start": None}
     try:
         for which, prefix in _PREFIXES.items():
             if which == "state" or prefix + "coefficients" in archive.names:
                 arrays: Any = {name: archive[prefix + name] for name in _ARRAYS}
                 numbers = {name: meta["numbers"][prefix + name] for name in (*_COUNTS, "damping")}
-                parts[which] = State(**arrays, **numbers)
-        parts |= {name: meta[name] for name in ("history", "pending", "diverged")}
-        saved = Saved(**parts, seed=int(meta["seed"]))
+                entries[which] = State(**arrays, **numbers)
+        entries |= {name: meta[name] for name in ("history", "pending", "diverged")}
+        data = CheckpointData(**entries, seed=int(meta["seed"]))
     except (LookupError, TypeError) as error:
-        raise ValueError(f"it lacks a part: {error}") from error
-    states = [state for state in (saved.state, saved.pass_start) if state is not None]
-    if not all(_is_consistent(state, shape) for state in states) or not _is_history(saved):
+        raise ValueError(f"an entry is missing: {error}") from error
+    states = [state for state in (data.state, data.pass_start) if state is not None]
+    if not all(_is_consistent(state, shape) for state in states) or not _is_history(data):
         raise ValueError("its arrays, counts or history are inconsistent")
-    return saved
+    return data
 
 
 def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
@@ -157,9 +160,9 @@ def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
     )
 
 
-def _is_history(saved: Saved) -> bool:
-    """Return whether history, pending numbers and seed have the types that a run writes."""
-    entries, pending = saved.history, saved.pending
+def _is_history(data: CheckpointData) -> bool:
+    """Return whether history, pending values and seed have the types that a run writes."""
+    entries, pending = data.history, data.pending
     return (
         isinstance(entries, list)
         and all(isinstance(entry, dict) for entry in entries)
@@ -168,11 +171,11 @@ def _is_history(saved: Saved) -> bool:
         and isinstance(pending, dict)
         and pending.keys() in (set(), {*PHASES, "estimate", "clipped"})
         and all(map(_is_number, pending.values()))
-        and isinstance(saved.diverged, bool)
-        and saved.seed >= 0
+        and isinstance(data.diverged, bool)
+        and data.seed >= 0
     )
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value of JSON is a number; NaN and infinity are, in a run that diverged."""
+    """Return whether a JSON value is a number; NaN and infinity occur if a run diverges."""
     return type(value) in (int, float)

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from ..._core.checks import check_numbers
 from .sweep import State
 
-_N_SAMPLED = 32  # rows that are compared
+_N_SAMPLED = 32  # number of rows to check
 
 
 def check_semidefinite(operator: Any) -> None:
-    """Raise if the diagonal of a matrix is not finite, or not that of a semidefinite one.
+    """Raise if the diagonal shows that a matrix is not finite or not semidefinite.
 
-    Neither negative entries are allowed, nor zeros in rows with other entries. Other negative
-    eigenvalues are detected when the components are orthonormalised.
+    Negative diagonal entries are not allowed, nor zeros in rows with nonzero entries. Other
+    negative eigenvalues are detected when the components are orthonormalised.
     """
     diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
-    fault = np.flatnonzero(~np.isfinite(diagonal))
-    if len(fault):
+    bad = np.flatnonzero(~np.isfinite(diagonal))
+    if len(bad):
         raise ValueError(
-            f"hebbian needs finite numbers; row {fault[0]} of the matrix has {diagonal[fault[0]]} "
+            f"hebbian needs finite numbers; row {bad[0]} of the matrix has {diagonal[bad[0]]} "
             "on the diagonal."
         )
     largest, precision = float(np.abs(diagonal).max()), np.finfo(operator.dtype)
@@ -37,22 +37,22 @@ def check_semidefinite(operator: Any) -> None:
     worst = int(np.argmin(diagonal))
     if diagonal[worst] < -allowed:
         raise ValueError(_indefinite(f"row {worst} has {diagonal[worst]:g} on the diagonal"))
-    empty = np.flatnonzero(diagonal <= rounding)
-    if len(empty):
-        sample = empty[_spaced(len(empty))]
+    zero_diagonal = np.flatnonzero(diagonal <= rounding)
+    if len(zero_diagonal):
+        sample = zero_diagonal[_spaced(len(zero_diagonal))]
         rows = np.abs(operator.rows(sample)).max(axis=1)
         worst = int(np.argmax(rows))
-        # |K_ij|² <= K_ii K_jj, each with its rounding, and the largest may be little more than that
+        # |K_ij|² <= K_ii K_jj, up to rounding errors, which may be as large as the largest entry
         limit = max(allowed, np.sqrt(allowed) * np.sqrt(largest))
         if not rows[worst] <= max(limit, 4 * (rounding + np.sqrt(rounding) * np.sqrt(largest))):
-            fact = f"row {sample[worst]} has 0 on the diagonal and an entry of {rows[worst]:g}"
-            raise ValueError(_indefinite(fact))
+            reason = f"row {sample[worst]} has 0 on the diagonal and an entry of {rows[worst]:g}"
+            raise ValueError(_indefinite(reason))
 
 
-def _indefinite(fact: str) -> str:
+def _indefinite(reason: str) -> str:
     return (
-        f"hebbian needs a positive semidefinite matrix; {fact}. Take solver='krylov', which takes "
-        "any symmetric matrix."
+        f"hebbian needs a positive semidefinite matrix; {reason}. Use solver='krylov', which "
+        "accepts any symmetric matrix."
     )
 
 
@@ -62,25 +62,25 @@ def _spaced(n: int) -> NDArray[np.intp]:
 
 
 def check_same_matrix(state: State, operator: Any, what: str) -> None:
-    """Raise unless the products in a state are those with this matrix."""
+    """Raise if the products in a state do not belong to this matrix."""
     sample = _spaced(operator.shape[0])
     expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
-    held = state.projections[:, sample]
+    stored = state.projections[:, sample]
     allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
-    if not np.all(np.abs(expected - held) <= allowed):
+    if not np.all(np.abs(expected - stored) <= allowed):
         raise ValueError(
             f"{what} on another matrix. Continue with the same data, kernel and weights, or start "
-            "anew."
+            "over."
         )
 
 
 def check_order(order: Any, n_passes: int, n: int) -> NDArray[np.intp] | None:
-    """Return a valid order of visits, one row per pass, or None."""
+    """Check an order of visits, with one row per pass; return it as integers, or None."""
     if order is None:
         return None
     indices = check_numbers(order, "order", "hebbian", dtype=None, ensure_min_samples=0)
-    fits = indices.shape[0] >= n_passes and indices.shape[1] == n and indices.dtype.kind in "iu"
-    if not fits or np.any((indices < 0) | (indices >= n)):
+    valid = indices.shape[0] >= n_passes and indices.shape[1] == n and indices.dtype.kind in "iu"
+    if not valid or np.any((indices < 0) | (indices >= n)):
         raise ValueError(
             f"order of hebbian must hold integers from 0 to {n - 1} in {n_passes} rows (one per "
             f"pass) of {n}; got {indices.dtype} of shape {indices.shape}."

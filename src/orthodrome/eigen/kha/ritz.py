@@ -1,4 +1,4 @@
-"""Eigenpairs from the components: the Rayleigh-Ritz step and estimates of residuals."""
+"""Eigenpairs of components: the Rayleigh-Ritz step and residual estimates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rayleigh_ritz(state: State) -> Ritz:
 
     .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u ,
 
-    both of which come from A and A K' alone. The coordinates of the data on an axis, divided by
+    both of which are computed from A and A K'. The coordinates of the data on an axis, divided by
     their length :math:`\sqrt\lambda`, are the eigenvector of K'.
     """
     A, projections = state.components, state.component_projections
@@ -52,29 +52,29 @@ def raw_pairs(state: State) -> Ritz:
 
 def component_pairs(state: State) -> Ritz:
     """Return the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²."""
-    squares, lengths = (state.component_projections**2).sum(axis=1), state.squared_lengths()
-    return raw_pairs(state)._replace(values=quotient(squares, lengths))
+    sums, lengths = (state.component_projections**2).sum(axis=1), state.squared_lengths()
+    return raw_pairs(state)._replace(values=quotient(sums, lengths))
 
 
 def estimate_residuals(
     operator: Any, pairs: Ritz, rng: np.random.Generator, block_size: int
 ) -> Floats:
-    """Estimate ‖K'v - λv‖ of each pair from a random sample of rows; from all if they are few.
+    """Estimate ‖K'v - λv‖ of each pair from a random sample of rows, or from all if few.
 
-    A sample of m of the l rows contains m / l of the squared residual on average, at a small part
-    of the cost of a pass. Rows of zeros have no residual and are left out.
+    A sample of m of the l rows contains m / l of the squared residual on average, at a fraction of
+    the cost of a pass. Rows of zeros have no residual and are skipped.
     """
-    present = nonzero_rows(operator)
-    n = len(present)
+    nonzero = nonzero_rows(operator)
+    n = len(nonzero)
     m = min(n, max(64, min(256, n // 32)))
-    sample = np.sort(present[rng.choice(n, size=m, replace=False)]) if n else present
+    sample = np.sort(nonzero[rng.choice(n, size=m, replace=False)]) if n else nonzero
     vectors = pairs.vectors.T.astype(operator.dtype)
-    # in units of the largest eigenvalue: squares neither over- nor underflow
+    # relative to the largest eigenvalue, so that squares neither overflow nor underflow
     scale = float(np.abs(pairs.values).max()) or 1.0
-    squares = np.zeros(len(pairs.values))
+    sums = np.zeros(len(pairs.values))
     for first in range(0, m, block_size):
         chosen = sample[first : first + block_size]
-        rest = operator.rows(chosen) @ vectors - pairs.vectors[:, chosen].T * pairs.values
-        rest = rest / scale
-        squares += np.einsum("ij,ij->j", rest, rest)
-    return scale * np.sqrt(squares * (n / max(m, 1)))
+        residual = operator.rows(chosen) @ vectors - pairs.vectors[:, chosen].T * pairs.values
+        residual = residual / scale
+        sums += np.einsum("ij,ij->j", residual, residual)
+    return scale * np.sqrt(sums * (n / max(m, 1)))

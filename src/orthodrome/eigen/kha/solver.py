@@ -20,17 +20,17 @@ from ..._core.checks import (
 from ..._core.parameters import Check, choice, integer, optional, or_word, positive, seed
 from ..._core.types import Callback
 from ...gram import DenseGram, GramOperator
-from .._solver import Solver, start_word
+from .._solver import Solver, check_initial
 from ..dense import Dense
-from ..pairs import Eigenpairs, completed
+from ..pairs import Eigenpairs, complete_basis
 from .checks import check_order
 from .gains import GAINS
 from .run import HebbianResult, run
 from .starts import STARTS, start_from
 
-_DENSE_ROWS = 256  # a block, unless another size is asked for
-_DENSE_SHARE = 5  # beyond one pair in so many rows the matrix is LAPACK's
-_LARGEST = 1e75  # fourth powers of larger lengths overflow
+_DENSE_ROWS = 256  # rows per block, unless block_size is given
+_DENSE_RATIO = 5  # LAPACK is used if there are fewer rows per pair
+_MAX_LENGTH = 1e75  # fourth powers of larger lengths overflow
 
 
 @dataclass(frozen=True)
@@ -41,23 +41,23 @@ class Hebbian(Solver):
     than a fifth of them, LAPACK is exact and cheaper and is used instead, without a checkpoint.
 
     :class:`~orthodrome.eigen.Krylov` is faster: with the same start as its ``initial``, it is more
-    accurate even after a single product with the matrix (experiments/kha/starts.md).
+    accurate after a single product with the matrix (experiments/kha/starts.md).
 
-    Samples are visited in an order that depends on their number. That weights mean repetition, and
-    that the order of rows does not matter, therefore holds only up to `tol`.
+    The order of visits depends on the number of samples. Therefore weights are equivalent to
+    repeated rows, and results do not depend on the order of rows, only up to `tol`.
 
     Parameters
     ----------
     gain, eta0, mu, xi, n_passes, tol, start, block_size, checkpoint, checkpoint_seconds
         As in :func:`~orthodrome.eigen.hebbian`.
     random_state : int, RandomState, Generator or None
-        Source of the start and the orders.
+        Source of the start and of the order of visits.
     initial : ndarray of shape (n, m), "nystroem" or HebbianResult, optional
-        Approximate eigenvectors to start from, or a run to continue; "nystroem" means
-        ``start="nystroem"``.
+        Approximate eigenvectors to start from, or the result of a run to continue; "nystroem" is
+        equivalent to ``start="nystroem"``.
     memory_budget : str or number, optional
-        The most memory for the rows of a block (at most 256 MiB), and for the whole matrix if
-        LAPACK is used. Default: not checked.
+        Maximum memory for the rows of a block (at most 256 MiB), and for the whole matrix if LAPACK
+        is used. Default: not checked.
     """
 
     gain: str = "et"
@@ -86,26 +86,26 @@ class Hebbian(Solver):
         "block_size": optional(integer()),
         "checkpoint_seconds": optional(positive(or_zero=True)),
         "random_state": seed,
-        "initial": start_word,
+        "initial": check_initial,
     }
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
-        """Return the solver for k pairs of an n x n matrix: this one, or LAPACK if it is small."""
-        small = n <= (self.block_size or _DENSE_ROWS) or k * _DENSE_SHARE > n
+        """Return this solver, or LAPACK if the n x n matrix is small or k is large."""
+        small = n <= (self.block_size or _DENSE_ROWS) or k * _DENSE_RATIO > n
         return Dense(self.memory_budget) if small else self
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs."""
-        stand_in = self.for_size(operator.shape[0], k)
-        if isinstance(stand_in, Dense):
-            return stand_in.solve(operator, k, callback=callback)
+        solver = self.for_size(operator.shape[0], k)
+        if isinstance(solver, Dense):
+            return solver.solve(operator, k, callback=callback)
         settings = replace(self, start=self.initial) if isinstance(self.initial, str) else self
         given = self._initial(operator, k)
         found = run(settings, operator, k, given, self.n_passes, callback=callback)
         rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
-            vectors=completed(found.eigenvectors[:, :rank], k),
+            vectors=complete_basis(found.eigenvectors[:, :rank], k),
             residuals=found.residuals,
             n_iter=found.n_passes,
             status=found.status,
@@ -156,7 +156,7 @@ def hebbian(
     callback: Callback | None = None,
     random_state: Any = None,
 ) -> HebbianResult:
-    r"""Find leading eigenvectors by the Kernel Hebbian Algorithm or its variants.
+    r"""Find leading eigenvectors with the Kernel Hebbian Algorithm (KHA) or its variants.
 
     The components :math:`w = A\Phi'` follow Sanger's rule in feature space (eq. 8, 11, 15),
 
@@ -164,10 +164,10 @@ def hebbian(
         \bigl[y e_i^\top - \operatorname{lt}(y y^\top) A\bigr], \qquad y = A k'_i ,
 
     where lt keeps the lower triangle. The updates are exactly those of the paper, sample by
-    sample, but are computed in blocks by products of matrices.
+    sample, but are computed in blocks with matrix products.
 
-    One or two passes over K' give a rough solution, with O(r l) memory. For many digits, and for
-    speed, use :class:`~orthodrome.eigen.Krylov`, which needs fewer passes over K'.
+    One or two passes over K' give a rough solution, with O(r l) memory. For accuracy and speed,
+    use :class:`~orthodrome.eigen.Krylov`, which needs fewer passes over K'.
 
     Parameters
     ----------
@@ -175,11 +175,11 @@ def hebbian(
         K', symmetric and positive semidefinite: K in :class:`~orthodrome.gram.Centered` for kernel
         PCA, in :class:`~orthodrome.gram.Tangent` for kernel PGA. Each pass reads every row once.
     n_components : int
-        r. If it exceeds the rank of K', the rest are zeros.
+        Number of components, r. Components beyond the rank of K' are zeros.
     gain : {"constant", "t", "et", "smd"}, default="et"
-        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: divided by the
-        estimated eigenvalue of each component too (eq. 12, 13). KHA-SMD: stochastic meta-descent
-        on the logarithms of those gains (eq. 16, 21).
+        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: also
+        divided by the estimated eigenvalue of each component (eq. 12, 13). KHA-SMD: stochastic
+        meta-descent on the logarithms of those gains (eq. 16, 21).
     eta0 : float or "auto", default="auto"
         A number is η0 of the paper, with the gains of the paper. "auto" needs no tuning; see Notes.
     mu : float or "auto", default="auto"
@@ -187,35 +187,35 @@ def hebbian(
     xi : float, default=0.99
         KHA-SMD: decay of the memory of past steps.
     n_passes : int, default=50
-        The most passes over the data, in this call.
+        Maximum number of passes over the data in this call.
     tol : float, default=1e-2
         Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
         returned is at most tol times the largest eigenvalue.
     start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
         "orthonormal": random coefficients over a few points, orthonormal in feature space.
         "pilot": the principal components within the span of a few points. "nystroem": the same
-        with points drawn by randomly pivoted Cholesky. "paper": A ~ N(0, 1/(rl)), which takes a
+        with points drawn by randomly pivoted Cholesky. "paper": A ~ N(0, 1/(rl)), which needs a
         product with K'. "sparse": the same over a few points.
     initial : ndarray of shape (r, l) or HebbianResult, optional
         Coefficients to start from instead, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
-        The samples in the order of the visits. Default: a random permutation for each pass.
+        Order in which samples are visited. Default: a random permutation for each pass.
     block_size : int, optional
-        Samples per block; the iterates do not depend on it, but for rounding. Default: 256, or as
-        many rows of K' as 256 MiB hold, but not below 32.
+        Samples per block; the iterates do not depend on it, except for rounding errors. Default:
+        256, or as many rows of K' as fit in 256 MiB, but at least 32.
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
     checkpoint : str or path, optional
-        File to write the state to after each pass. The same call again continues from it and gives
-        the same result as an uninterrupted run; a file of other data, kernel or parameters raises a
-        ValueError. (`n_passes` and `tol` may differ: a finished run can be extended, unless its
-        `order` was given.)
+        File to which the state is written after each pass. If the file exists, the same call
+        continues from it and gives the same result as an uninterrupted run; a file for other data,
+        kernel or parameters raises a ValueError. (`n_passes` and `tol` may differ, to extend a
+        finished run, unless `order` was given.)
     checkpoint_seconds : float, optional
-        Write the file every so many seconds instead, also in the middle of a pass.
+        Time between two writes of the file instead, which may be in the middle of a pass.
     callback : callable, optional
         Called with each entry of the history as it is made.
     random_state : int, RandomState, Generator or None
-        Source of the start and the orders.
+        Source of the start and of the order of visits.
 
     Returns
     -------
@@ -225,15 +225,15 @@ def hebbian(
     Notes
     -----
     Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
-    :math:`\bar k_i` is what the components before the i-th leave of the mean :math:`\bar k` of
-    k'(x, x); at each sample all gains are scaled down until
-    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA take a part of the largest of
-    these gains, the latter without decay. KHA-SMD starts from :math:`\rho = 0` with
-    :math:`\mu = 0.2/\bar k`, which decays as the gains do, and keeps :math:`|\rho| \le 1.5`. A
-    pilot start lets t begin at 3 to 1000 passes, more if the residual of the pilot is small; so do
-    coefficients given as `initial`, unless they are no better than a random start.
-    Results do not depend on the scale of the kernel. If a pass diverges nevertheless, it is undone
-    and repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
+    :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
+    before the i-th; at each sample all gains are scaled down until
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA use a fraction of the largest of
+    these gains, KHA without decay. KHA-SMD starts from :math:`\rho = 0` with
+    :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. With
+    a pilot start, t begins at 3 to 1000 passes, more if the residual of the pilot is small; also
+    with coefficients given as `initial`, unless they are no better than a random start.
+    Results do not depend on the scale of the kernel. If a pass diverges, it is undone and
+    repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
     ends after the last good pass.
 
     References
@@ -303,9 +303,9 @@ def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
         )
     with np.errstate(over="ignore"):
         length = float(np.abs(A).sum(axis=1).max() * np.abs(operator.diagonal()).max() ** 0.5)
-    if not length <= _LARGEST:
+    if not length <= _MAX_LENGTH:
         raise ValueError(
             f"initial of hebbian has components of length {length:.2g}, the powers of which "
-            "overflow; divide the coefficients so that they have length 1."
+            "overflow. Divide the coefficients by it."
         )
     return A

@@ -18,35 +18,35 @@ from ._loops import visit_with_gains, visit_with_meta_descent
 from .gains import BOUND, Gains
 
 _BLOCK_SIZE = 256
-_LEAST_BLOCK = 32
-_BLOCK_BYTES = 2**28  # of the rows of K' that a block holds
+_MIN_BLOCK = 32
+_BLOCK_BYTES = 2**28  # maximum memory of the rows of K' in a block
 
-#: The phases of a pass that are timed: rows of K', the compiled loop over samples, and products.
+#: Timed phases of a pass: rows of K', the compiled loop over samples, and matrix products.
 PHASES = ("rows", "samples", "products")
 
 
 @dataclass
 class State:
-    """State of a run: everything that the next sample depends on.
+    """State of a run: everything that determines the next update.
 
     Attributes
     ----------
     coefficients : ndarray of shape (r, l), or (2r, l) for KHA-SMD
-        A, or A and B, one below the other.
+        A, or A stacked on B.
     projections : ndarray of the same shape
-        Their products with K', kept up to date.
+        The products of `coefficients` with K'.
     log_gains : ndarray of shape (r,)
         ρ of KHA-SMD.
     clock : int
-        t of the decay l / (t + l): samples visited so far, over all passes, and the head start.
+        t in the decay l / (t + l): samples visited in all passes, plus the head start.
     n_passes : int
-        Passes finished.
+        Number of finished passes.
     position : int
-        Samples visited in the pass that is under way.
+        Samples visited in the current pass.
     eigenvalues : ndarray of shape (r,)
-        λ of eq. (13) at the start of the pass, which sets its gains.
+        λ of eq. (13) at the start of the pass, from which its gains follow.
     damping : float
-        The factor of the automatic gains after divergences.
+        Factor of the automatic gains, halved each time a pass diverges.
     """
 
     coefficients: Floats
@@ -60,7 +60,7 @@ class State:
 
     @property
     def n_components(self) -> int:
-        """The number of rows of A."""
+        """Number of rows of A."""
         return len(self.log_gains)
 
     @property
@@ -74,7 +74,7 @@ class State:
         return self.projections[: self.n_components]
 
     def copy(self) -> State:
-        """Return a copy that shares nothing."""
+        """Return a deep copy."""
         return copy.deepcopy(self)
 
     def squared_lengths(self) -> Floats:
@@ -97,12 +97,12 @@ def quotient(a: Floats, b: Floats) -> Floats:
 def resolve_block_size(
     block_size: int | None, operator: Any, memory_budget: str | float | None = None
 ) -> int:
-    """Return the samples per block: the given number, or what a few rows' memory allows."""
+    """Return the samples per block: the given number, or as many as the memory allows."""
     if block_size is not None:
         return int(block_size)
-    most = _BLOCK_BYTES if memory_budget is None else min(_BLOCK_BYTES, parse_bytes(memory_budget))
-    affordable = most // (operator.shape[0] * np.dtype(operator.dtype).itemsize)
-    return max(_LEAST_BLOCK, min(_BLOCK_SIZE, affordable))
+    limit = _BLOCK_BYTES if memory_budget is None else min(_BLOCK_BYTES, parse_bytes(memory_budget))
+    affordable = limit // (operator.shape[0] * np.dtype(operator.dtype).itemsize)
+    return max(_MIN_BLOCK, min(_BLOCK_SIZE, affordable))
 
 
 def sweep(
@@ -113,10 +113,10 @@ def sweep(
     block_size: int,
     seconds: dict[str, float],
 ) -> Iterator[tuple[NDArray[np.intp], int | None]]:
-    """Visit the rest of a pass; yield each block, and how many of its steps were clipped.
+    """Visit the remaining samples of a pass; yield each block and its number of clipped steps.
 
-    The state is updated in place, and times are added to `seconds` by phase. The number of clips
-    is None if numbers are no longer finite.
+    The state is updated in place, and times are added to `seconds` per phase. The number of clips
+    is None if values are no longer finite.
     """
     n = operator.shape[0]
     if state.position == 0:
@@ -139,48 +139,48 @@ def _visit_block(
 ) -> int | None:
     since = time.perf_counter()
     rows = operator.rows(block)
-    since = _spent(seconds, "rows", since)
+    since = _add_time(seconds, "rows", since)
     n_rows = len(state.coefficients)
     inner = state.coefficients @ state.component_projections.T if gains.meta else np.empty((0, 0))
-    since = _spent(seconds, "products", since)
-    own = np.asarray(rows[:, block], dtype=np.float64)  # K'[block, block]
-    columns = np.hstack([state.projections[:, block].T, own])
+    since = _add_time(seconds, "products", since)
+    block_gram = np.asarray(rows[:, block], dtype=np.float64)  # K'[block, block]
+    columns = np.hstack([state.projections[:, block].T, block_gram])
     W = np.hstack([np.eye(n_rows), np.zeros((n_rows, len(block)))])
     shared = (state.clock, gains.period, gains.automatic)
     if gains.meta:
-        squares = np.diagonal(own).copy()
+        squares = np.diagonal(block_gram).copy()
         n_clips = visit_with_meta_descent(
             W, columns, squares, inner, base, state.log_gains, *shared, gains.mu, gains.xi, BOUND
         )
     else:
         n_clips = visit_with_gains(W, columns, base, *shared)
-    since = _spent(seconds, "samples", since)
+    since = _add_time(seconds, "samples", since)
     if not (np.isfinite(W.sum()) and np.isfinite(state.log_gains.sum())):
         return None
     _apply(state, W[:, :n_rows], W[:, n_rows:], rows, block)
     state.clock += len(block)
     state.position += len(block)
-    _spent(seconds, "products", since)
+    _add_time(seconds, "products", since)
     return int(n_clips)
 
 
 def _apply(state: State, T: Floats, V: Floats, rows: NDArray[Any], block: NDArray[np.intp]) -> None:
-    """S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :], by slices of columns."""
+    """Compute S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :], in slices of columns."""
     S, projections = state.coefficients, state.projections
-    narrow = V.astype(rows.dtype, copy=False)  # the steps may be rounded as K' is; sums are not
+    narrow = V.astype(rows.dtype, copy=False)  # steps in the precision of K', sums in float64
 
     def apply_to_columns(columns: slice) -> None:
         S[:, columns] = T @ S[:, columns]
-        moved = T @ projections[:, columns]
-        moved += narrow @ rows[:, columns]
-        projections[:, columns] = moved
+        updated = T @ projections[:, columns]
+        updated += narrow @ rows[:, columns]
+        projections[:, columns] = updated
 
     work = S.size * (2 * len(T) + len(rows))
     run_over_rows(apply_to_columns, S.shape[1], work=work)
     np.add.at(S.T, block, V.T)  # a sample may occur twice in a block
 
 
-def _spent(seconds: dict[str, float], phase: str, since: float) -> float:
+def _add_time(seconds: dict[str, float], phase: str, since: float) -> float:
     now = time.perf_counter()
     seconds[phase] += now - since
     return now
