@@ -37,7 +37,7 @@ _UNCHANGED = {
 
 
 class KernelDenoiser:
-    """Denoise points by kernel PCA of training points and pre-images.
+    """Denoise points with kernel PCA of training points and pre-images.
 
     Subclasses are dataclasses with the parameters as fields. They convert data to points and back.
     """

@@ -1,4 +1,4 @@
-"""Estimates of the noise level."""
+"""Estimate the noise level of images and sequences."""
 
 from __future__ import annotations
 

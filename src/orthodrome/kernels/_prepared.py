@@ -13,14 +13,14 @@ from .._core.types import Array
 
 
 def squared_norms(X: Any) -> Array:
-    """Return the squared length of each row of an array or sparse array, in its precision."""
+    """Return the squared length of each row of an array or sparse array, in its dtype."""
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
 def finite_squared_norms(X: Any) -> Array:
-    """Return the squared length of each row, or raise where it overflows."""
+    """Return the squared length of each row, or raise if it overflows."""
     with np.errstate(over="ignore"):
         norms = squared_norms(X)
     if not np.all(np.isfinite(norms)):

@@ -30,8 +30,8 @@ class Geodesic(Wrapper):
         g = \theta / \sin\theta .
 
     Its diagonal is θ², the squared geodesic distance from the reference, which itself is
-    mapped to 0. (The paper also mentions arccos k as the kernel at the reference; that contradicts
-    its own g and would not be positive definite.)
+    mapped to 0. (The paper also mentions arccos k as the kernel at the reference; this contradicts
+    the g of the paper and would not be positive definite.)
 
     A good reference is the pre-image of the Karcher mean,
     :func:`orthodrome.preimage.karcher_mean_preimage`, or the mean itself as an expansion,
@@ -153,7 +153,7 @@ class Geodesic(Wrapper):
         return Prepared(points, np.column_stack([complements, ratios, angles]))
 
     def _complements(self, points: Prepared) -> Array:
-        """Return 1 - c, without cancellation where the kernel allows it."""
+        """Return 1 - c, without cancellation if the kernel has a profile."""
         if has_profile(self.kernel_) and self.coefficients is None:
             d2 = squared_distances_of(self.kernel_, points, self._reference_)[:, 0]
             return profile_of(self.kernel_).one_minus(d2).astype(points.dtype, copy=False)

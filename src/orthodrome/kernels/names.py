@@ -11,7 +11,7 @@ from .base import Kernel
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
-#: Names for ``kernel=``. scikit-learn's names mean scikit-learn's kernels.
+#: Names for ``kernel=``. Names of scikit-learn refer to the same kernels as there.
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": radial.Gaussian,
     "exponential": radial.Exponential,

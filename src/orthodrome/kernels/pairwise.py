@@ -105,7 +105,7 @@ class Polynomial(_WithGamma):
     Parameters
     ----------
     degree : float, default=3
-        The degree. The kernel is positive definite if it is an integer and ``coef0`` >= 0.
+        The kernel is positive definite if the degree is an integer and ``coef0`` is not negative.
     gamma : float, optional
         The factor; None means 1 / n_features.
     coef0 : float, default=1.0

@@ -30,7 +30,7 @@ _Keys = Callable[[slice], Array]
 
 _REAL = [np.float64, np.float32]
 
-_BLOCK_ELEMENTS = 2**20  # distances ranked at once, in each thread
+_BLOCK_ELEMENTS = 2**20  # number of distances ranked at once in each thread
 
 
 def neighborhood_preservation(
@@ -228,7 +228,7 @@ def _over_blocks(count: Callable[[slice], Any], n: int) -> list[Any]:
     results = run_in_threads(
         lambda worker, n_workers: [count(rows) for rows in blocks[worker::n_workers]], len(blocks)
     )
-    return [result for of_worker in results for result in of_worker]
+    return [result for worker_results in results for result in worker_results]
 
 
 # ---------------------------------------------------------------------------- distances

@@ -14,8 +14,10 @@ from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
 
 _BLOCK_ELEMENTS = 2**22  # entries of the matrix in one block of rows
-_LARGEST = 1e75  # maximum projection relative to the matrix; its fourth power must not overflow
-_EXACT = 1e-12  # relative residual of the eigenvectors with the minimal error
+_MAX_PROJECTION = (
+    1e75  # maximum projection relative to the matrix; its fourth power must not overflow
+)
+_EIGEN_TOL = 1e-12  # relative residual of the eigenvectors with the minimal error
 _DENSE_BUDGET = "2GiB"  # memory for the whole matrix, if many components need it
 
 
@@ -159,7 +161,7 @@ def _projections(
         raise ValueError(
             f"projections must have the shape of coefficients, {A.shape}; got {found.shape}."
         )
-    if not np.all(np.abs(found) <= _LARGEST):
+    if not np.all(np.abs(found) <= _MAX_PROJECTION):
         raise ValueError(
             f"{name} of the reconstruction error are so large compared with the matrix that "
             "squares overflow. Rescale them."
@@ -170,7 +172,7 @@ def _projections(
 def _minimal_error(gram: GramOperator, r: int, size: float, rounding_error: float) -> float:
     """Return the error of r exact components; `size` is ‖K'‖."""
     # residuals cannot converge far below the rounding errors of the entries
-    tol = max(_EXACT, 0.1 * rounding_error / size) if size > 0 else _EXACT
+    tol = max(_EIGEN_TOL, 0.1 * rounding_error / size) if size > 0 else _EIGEN_TOL
     pairs = leading(gram, r, tol=tol, max_iter=1000, random_state=0, memory_budget=_DENSE_BUDGET)
     # for exact components, AK' are eigenvectors times the roots of their eigenvalues
     roots = np.sqrt(np.maximum(pairs.values.astype(np.float64), 0.0))

@@ -13,7 +13,7 @@ from .base import ScaledRadial, as_float
 
 
 class _Compact(ScaledRadial):
-    """A kernel of t = min(d/σ, 1), with a cusp at 0."""
+    """Base class of kernels that are functions of t = min(d/σ, 1), with a cusp at 0."""
 
     cusp = True
     positive_definite = False

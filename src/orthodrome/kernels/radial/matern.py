@@ -189,7 +189,7 @@ def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
 # Above this order K_ν overflows at distances where the kernel still differs from 1, but eight terms
 # of Debye's expansion are accurate to rounding error.
 _LARGE_ORDER = 40.0
-_MIN_ORDER = 1e-300  # Γ overflows for much smaller orders
+_MIN_ORDER = 1e-300  # Γ overflows below about 1e-308
 # Above this order ν - 1 equals ν in float64, and values differ from those of the Gaussian kernel by
 # less than 0.3/ν, which is below rounding error.
 _GAUSSIAN_ORDER = 2.0**53

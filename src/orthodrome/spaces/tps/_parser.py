@@ -1,4 +1,4 @@
-"""Parse the text of a TPS file; errors name the line."""
+"""Parser for the text of TPS files; error messages contain the line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read TPS files as arrays, with missing landmarks as NaN or an error."""
+"""Read TPS files as arrays; missing landmarks become NaN or raise an error."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool
 def _resolve_missing(
     lines: Lines, specimens: list[Specimen], *, missing: str, negative: str, with_curves: bool
 ) -> None:
-    """Replace missing points by NaN, or raise at the first of them."""
+    """Replace missing points by NaN, or raise an error at the first one."""
     negative_is_missing = negative == "missing" and _negative_is_missing(
         lines, specimens, with_curves=with_curves
     )
