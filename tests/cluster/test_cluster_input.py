@@ -272,7 +272,7 @@ def test_init_of_another_precision(kind):
     ("kind", "message"),
     [
         ("preimage", r"Call X\.toarray\(\) if X is sparse.*'intrin"),
-        ("mixture", r"does not take sparse X: call X\.toarray"),
+        ("mixture", r"sparse X\. Call X\.toarray"),
     ],
 )
 def test_sparse_data_that_are_refused(kind, message):

@@ -31,7 +31,7 @@ from .subspaces import (
     SMALL_CLASS,
     ClassPoints,
     captured_by_each,
-    check_lengths,
+    check_diagonals,
     check_overflow,
     over_classes,
 )
@@ -236,7 +236,7 @@ class _Trial:
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Leave-one-out results of the fit."""
+    """Leave-one-out results of the fit; the names are part of the format of model files."""
 
     score: float
     residuals: NDArray[np.float64]
@@ -271,7 +271,7 @@ def _decompose(
         serial=not kernel.threadsafe,
         report=lambda fraction: report(_SPECTRA_FRACTION * fraction),
     )
-    check_lengths(classes)
+    check_diagonals(classes)
     return classes
 
 
@@ -282,7 +282,7 @@ def _leave_one_out(training: _Training, kernel: Kernel, rules: Rules, report: Re
     owners = np.repeat(np.arange(n), np.diff(starts))
     weights = np.concatenate([found.weights for found in training.merged])
     residuals = np.empty((len(owners), n, len(candidates)))
-    sizes = np.zeros(len(owners))
+    diagonal = np.zeros(len(owners))
     for c, points in enumerate(classes):
         absolute = rules.absolute(candidates, points)
         spanning = np.zeros(len(owners), dtype=bool)
@@ -290,10 +290,11 @@ def _leave_one_out(training: _Training, kernel: Kernel, rules: Rules, report: Re
         residuals[spanning, c] = rules.left_out_residuals(points, absolute)
         # other points are new to the class, also its members that do not span its subspace
         gains = rules.filter(absolute).gains(points.spectrum)
-        found, size = _new_residuals(training, points, np.flatnonzero(~spanning), gains)
-        residuals[~spanning, c], sizes[~spanning] = found, np.maximum(sizes[~spanning], size)
+        found, largest = _new_residuals(training, points, np.flatnonzero(~spanning), gains)
+        residuals[~spanning, c] = found
+        diagonal[~spanning] = np.maximum(diagonal[~spanning], largest)
         report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (c + 1) / n)
-    residuals = tie_within_rounding(residuals, sizes)
+    residuals = tie_within_rounding(residuals, diagonal)
     correct = np.argmin(residuals, axis=1) == owners[:, None]
     scores = weights @ correct / weights.sum()
     return _Trial(kernel, classes, residuals, owners, weights, scores)
@@ -408,13 +409,13 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         """Return the rules for the parameters."""
 
     def _draw(self) -> Callable[[int], NDArray[np.intp]]:
-        """Return a function of n that chooses which of n points span a class; here all of them."""
+        """Return a function of n that chooses which of n points span a class; by default all."""
         return np.arange
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """Return the weights of all points; here the given ones."""
+        """Return the weights of all points; by default the given ones."""
         return weights
 
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:

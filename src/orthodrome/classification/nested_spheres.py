@@ -26,7 +26,7 @@ from ..sphere.nested import CHOICES
 
 FEATURES = ("scores", "paper")
 
-# Outside this range, squares in liblinear over- or underflow; it then never ends, even by Ctrl-C.
+# Outside this range, liblinear over- or underflows, does not end, and ignores Ctrl-C.
 _MIN_C, _MAX_C = 1e-50, 1e50
 
 

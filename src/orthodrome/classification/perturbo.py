@@ -213,7 +213,7 @@ class PerTurbo(ClassResidualClassifier):
                 )
             if scipy.sparse.issparse(X):
                 raise ValueError(
-                    f"{owner} does not take sparse X: call X.toarray(), or use reference='mean'."
+                    f"{owner} does not accept sparse X. Call X.toarray(), or use reference='mean'."
                 )
         squared_radius(kernel.diagonal(kernel.prepare(X)))
 

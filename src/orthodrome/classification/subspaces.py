@@ -140,7 +140,7 @@ def check_overflow(diagonal: NDArray[Any]) -> None:
         )
 
 
-def check_lengths(classes: Sequence[ClassPoints]) -> None:
+def check_diagonals(classes: Sequence[ClassPoints]) -> None:
     """Raise if squares of kernel values over- or underflow, or squared norms are negative."""
     diagonal = np.concatenate([np.diagonal(points.gram).real for points in classes])
     with rows_renumbered(np.concatenate([points.index for points in classes])):

@@ -156,7 +156,7 @@ class Start:
 
     def _given_centers(self, kernel: Kernel) -> NDArray[Any]:
         """Return the centers given as `init`, validated."""
-        # the kernel was fitted to rows without names, so the centers must have none
+        # the kernel was fitted to rows without names, so the centers must not have names
         given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
         try:
             inputs = kernel.validate(given, reset=False)
@@ -319,10 +319,10 @@ class InputDistances:
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Return the distances of a block of rows."""
         points = self.kernel.prepare(rows)
-        squares = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)
+        squared = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)
         if self.monotone:
-            return squares
-        return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
+            return squared
+        return angles_from_complements(profile_of(self.kernel).one_minus(squared))[0] ** 2
 
 
 def nearest(rows: Any, start: int, squared: Any) -> NDArray[np.int32]:

@@ -510,8 +510,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         # classifier
         if isinstance(rows, ArrayRows) and scipy.sparse.issparse(rows.array):
             raise ValueError(
-                f"{type(self).__name__} does not take sparse X: call X.toarray(), or pass the Gram "
-                "matrix, kernel(X), with kernel='precomputed'."
+                f"{type(self).__name__} does not accept sparse X. Call X.toarray(), or pass the "
+                "Gram matrix, kernel(X), with kernel='precomputed'."
             )
 
     def _maps(self, what: str) -> tuple[Any, Any]:

@@ -81,7 +81,7 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         "nystroem" uses the graph of features from a few anchors, see the notes (options:
         :class:`orthodrome.eigen.Nystroem`).
     tol : float, optional
-        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's own.
+        For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's value.
         For nystroem: add anchors until the features miss at most tol times the trace of the Gram
         matrix; by default, use `n_anchors`.
     max_iter : int, optional

@@ -37,7 +37,7 @@ def confusion(
     r"""Draw a confusion matrix.
 
     Rows are true classes and columns predicted ones; the diagonal, with the correct predictions,
-    is outlined. Cells show counts and, for up to eight classes, percentages; zeros are left out.
+    is outlined. Cells show counts and, for up to eight classes, percentages; zeros are omitted.
     Colour shows the fraction.
 
     Parameters

@@ -65,7 +65,7 @@ class Assets:
     Attributes
     ----------
     styles : tuple of str
-        Style sheets, added after the page's own.
+        Style sheets, added after those of the page.
     scripts : tuple of str
         Scripts that run after the page is loaded, in this order.
     """
