@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from orthodrome import KernelPCA
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelKMeans,
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    KernelSpectralClustering,
+    RobustKernelPCA,
+)
 from orthodrome.eigen import Hebbian, Krylov
 from orthodrome.kernels import Gaussian, Linear
 from orthodrome.plan import Request, make_plan
@@ -28,6 +37,7 @@ def plan_of(data=X, kernel=None, **request):
         (X, {"n_anchors": 9}, "coordinates", "nystroem", "memory", "n_anchors=9 is given"),
         (X, {"solver": "nystroem"}, "coordinates", "nystroem", "memory", "requested"),
         (X, {"n_anchors": 9, "tol": 0.1}, "coordinates", "nystroem", "auto", "n_anchors=9"),
+        (X, {"eigenpairs": False}, "gram", "exact", "memory", "no eigenpairs"),
         ([X[:9], X[9:]], {}, "coordinates", "nystroem", "memory", "read in blocks"),
     ],
 )
@@ -78,3 +88,30 @@ def test_what_cannot_be_done_is_refused():
         plan_of(n_anchors=500, storage="memory", memory_budget="1MiB")
     with pytest.raises(ValueError, match=r"integer with a checkpoint.*Got 0\.5"):
         plan_of(n_components=0.5, solver=Hebbian(checkpoint="file"))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "shown"),
+    [
+        (KernelPCA(2, verbose=True), "plan: dense on the Gram matrix"),
+        (KernelPGA(2, n_anchors=9, verbose=True), "plan: nystroem on vectors"),
+        (KernelPNS(2, sphere="great", verbose=True), "plan: dense on the Gram matrix"),
+        (RobustKernelPCA(2, verbose=True), "plan: dense on the Gram matrix"),
+        (KernelKMeans(2, random_state=0, verbose=True), "plan: exact on the Gram matrix"),
+        (HypersphericalKMeans(2, random_state=0, verbose=True), "plan: exact on the Gram matrix"),
+        (KernelSpectralClustering(2, random_state=0, verbose=True), "plan: dense on"),
+        (GeodesicMixture(2, random_state=0, verbose=True), "plan: dense on the Gram matrix"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_verbose_prints_the_plan_once(estimator, shown, capsys):
+    estimator.fit(X[:40])
+    printed = capsys.readouterr().out
+    assert printed.count("plan: ") == 1
+    assert shown in printed
+
+
+@pytest.mark.parametrize("estimator", [KernelPNS(2), RobustKernelPCA(2)], ids=repr)
+def test_estimators_that_need_all_rows_reject_batches(estimator):
+    with pytest.raises(ValueError, match=r"rows that are read in blocks.*concatenate"):
+        estimator.fit([X[:20], X[20:40]])

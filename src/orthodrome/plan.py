@@ -25,8 +25,8 @@ _FIRST_COMPONENTS = 16
 _MAX_COORDINATES = 2048
 _MIN_ROWS_PER_COORDINATE = 3
 
-# Usual number of passes of the Krylov solver over the Gram matrix.
-_KRYLOV_PASSES = 10
+# Passes over the Gram matrix that Krylov, or k-means, usually needs.
+_USUAL_PASSES = 10
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class Request:
         Whether "auto" must not use coordinates.
     kernel_coordinates : bool
         Whether "auto" may use the coordinates of a linear or cosine kernel.
+    eigenpairs : bool
+        Whether the method needs eigenpairs, or kernel values only.
     passes : int
         Approximate number of passes of the method over all coordinates.
     """
@@ -58,6 +60,7 @@ class Request:
     random_state: Any = None
     exact: bool = False
     kernel_coordinates: bool = True
+    eigenpairs: bool = True
     passes: int = 2
 
     @classmethod
@@ -126,6 +129,17 @@ class Plan:
         where = {"gram": "the Gram matrix", "coordinates": "vectors"}[self.face]
         size = f"about {format_bytes(self.memory)}, passes: about {self.passes}"
         return f"{self.name} on {where} ({self.storage}, {size}): {self.reason}"
+
+
+def plan_fit(estimator: Any, rows: Rows, kernel: Kernel, **others: Any) -> Plan:
+    """Return the plan of an estimator's fit, and print it if ``verbose`` is set.
+
+    `others` replace or complete the parameters of the estimator.
+    """
+    plan = make_plan(rows, kernel, Request.of(estimator, **others))
+    if estimator.verbose:
+        print(f"plan: {plan}")  # noqa: T201
+    return plan
 
 
 def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
@@ -204,16 +218,20 @@ def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) 
             f"n_components of {request.owner} must be an integer with a checkpoint, which stores "
             f"one run; a fraction needs several runs. Got {n_components!r}."
         )
-    if request.solver == "auto":
+    if not request.eigenpairs:
+        reason = "the method needs kernel values, no eigenpairs"
+    elif request.solver == "auto":
         reason = choose_solver(n, k, exact=True).reason
     storage = "recompute" if rows.lazy else request.storage
     if not rows.lazy and not isinstance(kernel, Precomputed):
         storage, why = choose_storage(kernel, rows, request.memory_budget, storage)
         reason = f"{reason}; {why}"
+    if not request.eigenpairs:
+        name = "exact"
     memory = n * n * size if name == "dense" else n * k * size
     if storage == "memory":
         memory += stored_bytes(n, size)
-    passes = 1 if name == "dense" else getattr(solver, "n_passes", _KRYLOV_PASSES)
+    passes = 1 if name == "dense" else getattr(solver, "n_passes", _USUAL_PASSES)
     tol = getattr(solver, "tol", None)
     tol = 1e-8 if tol is None else float(tol)
     return Plan("gram", name, solver, k, storage, passes, memory, reason, request, tol)

@@ -16,7 +16,7 @@ from typing import Any
 from .._core.memory import format_bytes, parse_bytes
 from ..gram.tiled import stored_bytes
 from ..kernels import as_kernel
-from ..plan import Plan, Request, make_plan
+from ..plan import Plan, plan_fit
 from ..plots._matplotlib import house_style
 from ..plots.interactive import MAX_POINTS
 from ..plots.report import render_report
@@ -92,7 +92,8 @@ def kpga_plan(data: Data, kernel: str | None, n_components: int) -> Plan:
     choice = Choice("kpga", kernel, parameters={"n_components": n_components})
     model = last_step(make_model(choice, data))
     kernel_object = as_kernel(model.kernel)
-    return make_plan(as_rows(data.X, kernel_object, model), kernel_object, Request.of(model))
+    rows = as_rows(data.X, kernel_object, model)
+    return plan_fit(model, rows, kernel_object, passes=model._geometry.passes)
 
 
 def estimate(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, nystroem_or
 from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile, profile_of
-from ..plan import Request, make_plan
+from ..plan import plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.seeding import SEEDINGS
@@ -113,12 +112,12 @@ class CenterClustering(
         self._check_rows(kernel, rows)
         canonical = canonical_of(rows, kernel)
         k = check_n_clusters(canonical, self.n_clusters, owner)
-        request = Request.of(self, n_components=k)
+        request: dict[str, Any] = {"n_components": k, "eigenpairs": False}
         if not geometry.needs_gram:
-            request = replace(request, solver="dense", storage="recompute")
+            request |= {"solver": "dense", "storage": "recompute"}
         elif isinstance(self.solver, str) and self.solver == "exact":
-            request = replace(request, solver="dense")
-        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+            request["solver"] = "dense"
+        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         start = spaces.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             fit = spaces.fit_centers(

@@ -316,6 +316,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             memory_budget=self.memory_budget,
             storage=self.storage,
             random_state=seed,
+            verbose=bool(self.verbose),
         )
         if canonical is not None:
             with rows_renumbered(canonical.index):

@@ -30,7 +30,7 @@ from ..eigen import Dense, Eigenpairs, Krylov, leading
 from ..eigen.components import warn_unless_solved
 from ..gram import cross_operator
 from ..kernels import Kernel
-from ..plan import Plan, Request, make_plan
+from ..plan import Plan, plan_fit
 from ..rows import ArrayRows, DaskRows, as_rows
 from ..rows.dask import over_rows
 from ..sphere.lloyd import numbered_by_first
@@ -237,8 +237,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
                 "from batches and zarr arrays."
             )
         k = check_n_clusters(canonical, self.n_clusters, owner)
-        request = Request.of(self, n_components=k, random_state=solver_seed)
-        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+        request = {"n_components": k, "random_state": solver_seed}
+        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         means = KMeans(self.n_clusters, n_init=self.n_init, tol=0.0, random_state=means_seed)
         with tracked(self, bool(self.verbose)) as progress:
             geometry = LAPLACIANS[self.laplacian]

@@ -34,8 +34,8 @@ from ..eigen.pairs import orient
 from ..gram import cross_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
-from ..plan import Plan, Request, make_plan
-from ..rows import as_rows
+from ..plan import Plan, plan_fit
+from ..rows import ArrayRows, as_rows
 from .view import fitted_view
 
 # Squared lengths up to this fraction may be rounding errors.
@@ -110,11 +110,17 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         self._check_parameters()
         kernel = self._kernel_object()
         check_in_memory(X, self)
-        rows: Any = as_rows(X, kernel, self).weighted(sample_weight, type(self).__name__)
+        owner = type(self).__name__
+        rows: Any = as_rows(X, kernel, self).weighted(sample_weight, owner)
+        if not isinstance(rows, ArrayRows):
+            raise ValueError(
+                f"{owner} does not take rows that are read in blocks, such as lists of arrays. "
+                "Pass one array, for example numpy.concatenate(X)."
+            )
         canonical = canonical_of(rows, kernel)
         solver = getattr(self, "solver", "dense")
-        request = Request.of(self, n_components=None, solver=solver, kernel_coordinates=False)
-        plan = make_plan(rows_of(canonical, kernel), kernel, request)
+        request = {"n_components": None, "solver": solver, "kernel_coordinates": False}
+        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         self._check_memory(len(canonical.weights), plan)
         on_sphere = self._unit_points or getattr(self, "center", "") == "karcher"
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():

@@ -20,7 +20,7 @@ from ..coordinates.blocks import AnchorMap
 from ..eigen import Nystroem
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
-from ..plan import Request, make_plan
+from ..plan import Request, plan_fit
 from ..rows import Rows, as_rows, kind_of
 from ..rows.base import rows_named
 from .fits import OF_ROWS, fit_coordinates, fit_gram
@@ -134,9 +134,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
     def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
         """Fit to validated rows; `owner` is the name of the estimator in messages."""
-        plan = make_plan(rows, kernel, Request.of(self, owner=owner, passes=self._geometry.passes))
-        if self.verbose:
-            print(f"plan: {plan}")  # noqa: T201
+        plan = plan_fit(self, rows, kernel, owner=owner, passes=self._geometry.passes)
         if plan.face == "gram":
             initial = self._earlier_solution(rows.shape[0]) if self.warm_start else None
             fit = fit_gram(rows, kernel, self._geometry, plan, progress, initial)
