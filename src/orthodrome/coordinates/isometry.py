@@ -23,7 +23,7 @@ def pivoted_cholesky(
 ) -> tuple[NDArray[np.float64], float]:
     r"""Factor a positive semidefinite Gram matrix, :math:`K \approx L L^\top`, from a few rows.
 
-    The rows of L are coordinates of the points. Each step takes the row of the point farthest from
+    The rows of L are coordinates of the points. Each step uses the row of the point farthest from
     the span of the previous ones.
 
     Parameters

@@ -88,7 +88,7 @@ class FeatureMoments:
         """The covariance of the features."""
         return self.scatter / self.count
 
-    def with_part(self, part: FeatureMoments) -> FeatureMoments:
+    def with_part(self, other: FeatureMoments) -> FeatureMoments:
         """Return the moments of all rows of both.
 
         References
@@ -96,22 +96,22 @@ class FeatureMoments:
         Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
         variances", 1979.
         """
-        count = self.count + part.count
-        step = part.mean - self.mean
-        between = (self.count / count) * part.count
+        count = self.count + other.count
+        step = other.mean - self.mean
+        between = (self.count / count) * other.count
         input_mean = cross = None
-        if self.input_mean is not None and part.input_mean is not None:
-            input_step = part.input_mean - self.input_mean
-            input_mean = self.input_mean + (part.count / count) * input_step
-            cross = np.asarray(self.cross) + np.asarray(part.cross)
+        if self.input_mean is not None and other.input_mean is not None:
+            input_step = other.input_mean - self.input_mean
+            input_mean = self.input_mean + (other.count / count) * input_step
+            cross = np.asarray(self.cross) + np.asarray(other.cross)
             cross = cross + between * np.outer(step, input_step)
         return FeatureMoments(
             count=count,
-            mean=self.mean + (part.count / count) * step,
-            scatter=self.scatter + part.scatter + between * np.outer(step, step),
-            trace=self.trace + part.trace,
-            squared=self.squared + part.squared,
-            captured=self.captured + part.captured,
+            mean=self.mean + (other.count / count) * step,
+            scatter=self.scatter + other.scatter + between * np.outer(step, step),
+            trace=self.trace + other.trace,
+            squared=self.squared + other.squared,
+            captured=self.captured + other.captured,
             input_mean=input_mean,
             cross=cross,
         )

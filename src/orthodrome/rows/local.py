@@ -185,7 +185,7 @@ class ArrayRows(_IndexedRows):
 
 
 class ZarrRows(_IndexedRows):
-    """Rows of a zarr array; a block is a chunk, or several small ones."""
+    """Rows of a zarr array; a block is one chunk, or a few small ones."""
 
     def __init__(self, X: Any, kernel: Kernel, estimator: Any, *, reset: bool = True) -> None:
         if len(X.shape) < 2 or not X.shape[0]:

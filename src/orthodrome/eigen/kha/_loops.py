@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._core.compiled import compiled, compiled_helper
 
-Array = Any  # numba takes plain arrays
+Array = Any  # numba needs plain arrays
 
 
 @compiled_helper

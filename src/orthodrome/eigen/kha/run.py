@@ -46,7 +46,7 @@ class HebbianResult:
     ----------
     coefficients : ndarray of shape (r, l)
         A, the components' coefficients over the points; after the Rayleigh-Ritz step they have
-        unit length in feature space and are orthogonal there.
+        unit length in feature space and are orthogonal.
     eigenvalues : ndarray of shape (r,)
         Estimates: Ritz values, descending; without that step, those of eq. (13) in the order of the
         rows.
@@ -134,10 +134,10 @@ def _fingerprint(
     """Return a digest of data, kernel and the parameters that may not change."""
     rates = (settings.eta0, settings.mu, settings.xi)
     numbers = [value if isinstance(value, str) else float(value) for value in rates]
-    parts = (operator, r, settings.gain, numbers, settings.start, orders, block_size)
+    fixed = (operator, r, settings.gain, numbers, settings.start, orders, block_size)
     seed = settings.random_state
     seed = int(seed) if isinstance(seed, (int, np.integer)) else None
-    return digest(*parts, None if isinstance(given, HebbianResult) else given, seed)
+    return digest(*fixed, None if isinstance(given, HebbianResult) else given, seed)
 
 
 def _more_advanced(
@@ -167,7 +167,7 @@ def _initial_data(
     else:
         A, projections = start_from(operator, given)
     if gains.meta:
-        A, projections = (np.vstack([part, np.zeros_like(part)]) for part in (A, projections))
+        A, projections = (np.vstack([rows, np.zeros_like(rows)]) for rows in (A, projections))
     state = State(A, projections, np.full(r, gains.log_gain))
     state.eigenvalues = state.estimate_eigenvalues()
     if gains.automatic and (given is not None or start in ("pilot", "nystroem")):
