@@ -88,8 +88,8 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
         return Canonical(rows, known, all_rows, all_rows)
     index, inverse = np.flatnonzero(weights), np.full(n, -1)
     inverse[index] = np.arange(len(index))
-    kept = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
-    return Canonical(kept, weights[index], index, inverse)
+    positive = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
+    return Canonical(positive, weights[index], index, inverse)
 
 
 def rows_of(canonical: Canonical, kernel: Kernel) -> Rows:

@@ -101,7 +101,7 @@ def test_without_tolerance_it_ends_at_rounding():
 
 
 @pytest.mark.parametrize("length", [0.0, 1e-200, 1e-9, 0.5, 3.0])
-def test_moved_along(length):
+def test_geodesic_step(length):
     moved = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]))
     np.testing.assert_allclose(moved, arc([length], 1)[0], rtol=0, atol=1e-15)
     short = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]), 0.4)

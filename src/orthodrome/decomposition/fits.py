@@ -39,7 +39,7 @@ from .geometry import Geometry, Origin, constant
 from .view import points_by_anchors, warn_if_few_anchors
 
 #: Fitted attributes with one entry per training row.
-OF_ROWS = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
+ROW_ATTRIBUTES = ("embedding_", "eigenvectors_", "mean_cosines_", "sphere_coordinates_")
 
 # Fraction of the progress bar for the first evaluation of the Gram matrix and the mean.
 _GRAM_FRACTION = 0.2
@@ -86,7 +86,7 @@ def fit_gram(
     with single_threaded_blas():
         kernel = fitted_kernel(kernel, rows)
         gram = gram_operator(kernel, X, memory_budget=request.memory_budget, storage=plan.storage)
-        operator, kept, mean_converged = geometry.wrap(gram, weights, steps)
+        operator, attributes, mean_converged = geometry.wrap(gram, weights, steps)
     progress.advance(_GRAM_FRACTION, "Gram matrix")
     problem = weighted_problem(operator, weights)
 
@@ -104,7 +104,7 @@ def fit_gram(
     components = make_components(pairs, operator, weights, drop_null=drop_null)
     count = float(n if weights is None else weights.sum())
     divisor, k = count if geometry.variances else 1.0, len(components.eigenvalues)
-    kept |= geometry.frame_of(components, operator) | {
+    attributes |= geometry.frame_of(components, operator) | {
         "eigenvalues_": components.eigenvalues / divisor,
         "eigenvectors_": components.eigenvectors,
         "embedding_": components.embedding,
@@ -116,7 +116,7 @@ def fit_gram(
         "history_": list(pairs.history),
         "converged_": pairs.converged and mean_converged,
         "kernel_": kernel,
-        # a copy, as the caller may change the array; a memory map is not copied
+        # copy, because the caller may change the array; a memory map is not copied
         "X_fit_": None if isinstance(kernel, Precomputed) else X if rows.mapped else X.copy(),
         "sample_weight_": weights,
     }
@@ -124,7 +124,7 @@ def fit_gram(
         _warn_if_distinct(X, components.rounding, kernel)
     warn_if_indefinite(request.owner, components, pairs, kernel, problem)
     warn_unless_solved(pairs, request.owner, plan.tol)
-    return Fit(kept | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
+    return Fit(attributes | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
 
 
 _NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "_ridge_": None}
@@ -134,7 +134,7 @@ _NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "
 
 
 @dataclass(frozen=True)
-class Found:
+class PrincipalAxes:
     """Principal axes of points with coordinates.
 
     Attributes
@@ -170,42 +170,43 @@ def fit_coordinates(
         k = request.n_components if isinstance(request.n_components, numbers.Integral) else 1
         unit = geometry.on_sphere and plan.solver.sphere == "unit"
         anchors, points = points_by_anchors(rows, kernel, plan, int(k), radius, unit=unit)
-        by = replace(points.by, stored=False)
+        anchor_map = replace(points.by, stored=False)
         progress.advance(0.5, "features")
         origin = geometry.find_origin(points, request.max_iter or _MEAN_STEPS)
-        found = find_axes(by, origin, geometry, request.n_components, points.shape[0])
+        found = find_axes(points.dtype, origin, geometry, request.n_components, points.shape[0])
         in_memory = isinstance(rows, ArrayRows) and not rows.mapped
         size = rows.shape[0], len(found.variances)
         fits = not rows.lazy and table_fits(*size, rows.dtype, request.memory_budget)
-        found, of_rows, function = _choose_signs(found, points, geometry, keep=in_memory or fits)
-        kept = attributes_of(found, by, points.shape[0], geometry, plan, anchors)
-        kept |= of_rows | {"kernel_": kernel, "sample_weight_": points.weights}
+        keep = in_memory or fits
+        found, row_attributes, function = _choose_signs(found, points, geometry, keep)
+        attributes = attributes_of(found, anchor_map, points.shape[0], geometry, plan, anchors)
+        attributes |= row_attributes | {"kernel_": kernel, "sample_weight_": points.weights}
         sample = rows.take(rows.spread(_SAMPLE_SIZE, points.weights)[0])
         if isinstance(kernel, Precomputed):
-            kept["_constant_diagonal"] = constant(points.own)
+            attributes["_constant_diagonal"] = constant(points.own)
         elif not has_fixed_point(kernel, sample):
-            k = kept["n_components_"]
-            kept["_ridge_"] = _ridge(rows, by, kernel, geometry, function, k, alpha)
-    if not np.any(kept["eigenvalues_"] > 0):
+            k = attributes["n_components_"]
+            attributes["_ridge_"] = _ridge(rows, anchor_map, kernel, geometry, function, k, alpha)
+    if not np.any(attributes["eigenvalues_"] > 0):
         _warn_if_distinct(sample, found.rounding, kernel)
-    return Fit(kept)
+    return Fit(attributes)
 
 
 def find_axes(
-    by: AnchorMap, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
-) -> Found:
+    dtype: Any, origin: Origin, geometry: Geometry, n_components: int | float | None, n: int
+) -> PrincipalAxes:
     """Return the principal axes, with arbitrary signs."""
-    eps = float(np.finfo(by.dtype).eps)
+    eps = float(np.finfo(dtype).eps)
     floor = 10 * origin.term_size * (eps / np.sqrt(n) + float(np.finfo(np.float64).eps))
     found = feature_axes(
         origin.covariance, n_components, total=origin.total, n=n, floor=floor, eps=eps
     )
-    return Found(found.variances, geometry.axes_of(found.axes, origin), origin, floor)
+    return PrincipalAxes(found.variances, geometry.axes_of(found.axes, origin), origin, floor)
 
 
 def _choose_signs(
-    found: Found, points: Coordinates, geometry: Geometry, keep: bool
-) -> tuple[Found, dict[str, Any], Any]:
+    found: PrincipalAxes, points: Coordinates, geometry: Geometry, keep: bool
+) -> tuple[PrincipalAxes, dict[str, Any], Any]:
     """Choose the signs that make third moments positive.
 
     Return the axes, the fitted attributes with one entry per row (if `keep`), and the map from
@@ -225,10 +226,10 @@ def _choose_signs(
     function = geometry.embedding(found.origin, found.axes)
     if points.rows.lazy:
         table = points.map(function)
-    kept = {} if table is None else _row_attributes(table, found, points)
+    attributes = {} if table is None else _row_attributes(table, found, points)
     if table is not None and geometry.on_sphere:  # copy, so that the table can be freed
-        kept["mean_cosines_"] = table[:, k].copy()
-    return found, kept, function
+        attributes["mean_cosines_"] = table[:, k].copy()
+    return found, attributes, function
 
 
 def _third_moments(function: Any, k: int, block: Block) -> tuple[Any, ...]:
@@ -247,7 +248,7 @@ def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float)
     return needed <= _ROW_FRACTION * parse_bytes(memory_budget)
 
 
-def _row_attributes(table: Any, found: Found, points: Coordinates) -> dict[str, Any]:
+def _row_attributes(table: Any, found: PrincipalAxes, points: Coordinates) -> dict[str, Any]:
     """Return the coordinates and eigenvectors of the rows; dask arrays stay lazy."""
     k, dtype, weights = len(found.variances), points.dtype, points.weights
     embedding, roots = table[:, :k], np.sqrt(found.variances)
@@ -258,17 +259,22 @@ def _row_attributes(table: Any, found: Found, points: Coordinates) -> dict[str, 
         vectors = np.empty(embedding.shape, dtype=dtype)
         np.multiply(embedding, lengths, out=vectors, casting="same_kind")
         vectors *= factor
-        kept = np.ascontiguousarray(embedding, dtype=dtype)
-        return {"eigenvectors_": vectors, "embedding_": kept}
+        coordinates = np.ascontiguousarray(embedding, dtype=dtype)
+        return {"eigenvectors_": vectors, "embedding_": coordinates}
     vectors = (factor * embedding * lengths).astype(dtype)
     return {"eigenvectors_": vectors, "embedding_": embedding.astype(dtype)}
 
 
 def attributes_of(
-    found: Found, by: AnchorMap, n: int, geometry: Geometry, plan: Plan, anchors: Anchors
+    found: PrincipalAxes,
+    anchor_map: AnchorMap,
+    n: int,
+    geometry: Geometry,
+    plan: Plan,
+    anchors: Anchors,
 ) -> dict[str, Any]:
     """Return the attributes without an entry per row; warn if there are too few anchors."""
-    origin, dtype, solver = found.origin, by.dtype, plan.solver
+    origin, dtype, solver = found.origin, anchor_map.dtype, plan.solver
     left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
     sums = 1.0 if geometry.variances else origin.count
     ratio = found.variances / origin.total if origin.total > 0 else np.zeros_like(found.variances)
@@ -280,7 +286,7 @@ def attributes_of(
     status = solver.status(origin.trace_error, count, n)
     warn_if_few_anchors(status, plan, count, origin.trace_error)
     points = anchors.points
-    return geometry.attributes(by, origin, found.axes) | {
+    return geometry.attributes(anchor_map, origin, found.axes) | {
         "eigenvalues_": (found.variances * sums).astype(dtype),
         "explained_variance_ratio_": ratio.astype(dtype),
         "n_components_": len(found.variances),
@@ -293,7 +299,7 @@ def attributes_of(
         "_columns_": anchors.indices if points is None else None,
         "anchor_indices_": anchors.indices,
         "n_anchors_": count,
-        "_squared_radius": by.radius or 1.0,
+        "_squared_radius": anchor_map.radius or 1.0,
         "_ridge_": None,
     }
 
@@ -314,7 +320,7 @@ def input_sums(rows: Any, center: Floats, features: Floats, weights: Floats) -> 
 class _RidgeSums:
     """Moments of coordinates and inputs, about points near their means."""
 
-    by: AnchorMap
+    anchor_map: AnchorMap
     function: Any
     n_components: int
     geometry: Geometry
@@ -323,12 +329,12 @@ class _RidgeSums:
 
     @property
     def rows_at_once(self) -> int:
-        return self.by.rows_at_once
+        return self.anchor_map.rows_at_once
 
     def __call__(
         self, rows: Any, start: int, weights: Any = None, diagonal: Any = None, captured: Any = None
     ) -> tuple[Any, ...]:
-        coordinates = self.function(self.by.block(rows, None, diagonal, captured))
+        coordinates = self.function(self.anchor_map.block(rows, None, diagonal, captured))
         w = np.ones(len(coordinates)) if weights is None else weights
         f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
         return w.sum(), w @ f, (f * w[:, None]).T @ f, *input_sums(rows, self.center, f, w)
@@ -336,7 +342,7 @@ class _RidgeSums:
 
 def _ridge(
     rows: Rows,
-    by: AnchorMap,
+    anchor_map: AnchorMap,
     kernel: Kernel,
     geometry: Geometry,
     function: Any,
@@ -350,12 +356,12 @@ def _ridge(
     size = _SAMPLE_SIZE if kernel.takes_vectors else SAMPLE
     chosen, counts = rows.spread(size, rows.columns.get("weights"))
     sample, p = rows.take(chosen), counts / counts.sum()
-    coordinates = geometry.regressors(function(by.block(sample))[:, :k])
+    coordinates = geometry.regressors(function(anchor_map.block(sample))[:, :k])
     if not kernel.takes_vectors:
         return decode_components(coordinates, kernel.as_vectors(sample)[0], p, alpha)
     sparse = scipy.sparse.issparse(sample)
     center = np.zeros(sample.shape[1]) if sparse else p @ sample
-    sums = _RidgeSums(by, function, k, geometry, p @ coordinates, center)
+    sums = _RidgeSums(anchor_map, function, k, geometry, p @ coordinates, center)
     count, first, second, mean, cross = rows.reduce(sums)
     shift, input_shift = first / count, mean / count
     return ridge_from_moments(

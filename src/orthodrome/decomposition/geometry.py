@@ -108,12 +108,12 @@ class Flat:
     ) -> tuple[Centered, dict[str, Any], bool]:
         """Return the centred Gram matrix, attributes of the mean, and True: the mean is exact."""
         operator = centered(gram, weights)
-        kept = {
+        attributes = {
             "_mean_coef_": None,
             "_mean_square": operator.mean_square,
             "_constant_diagonal": constant(gram.diagonal()),
         }
-        return operator, kept, True
+        return operator, attributes, True
 
     def frame_of(self, components: Components, operator: Centered) -> dict[str, Any]:
         """Return the attributes that map kernel values with the training points to coordinates."""
@@ -155,9 +155,9 @@ class Flat:
         """Return the map from blocks of points to coordinates."""
         return partial(_flat_coordinates, axes, -origin.point @ axes)
 
-    def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
+    def attributes(self, anchor_map: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return the attributes that map new points to coordinates."""
-        dtype, decoder = by.dtype, by.decoder
+        dtype, decoder = anchor_map.dtype, anchor_map.decoder
         return origin.attributes | {
             "dual_coef_": (decoder @ axes).astype(dtype),
             "intercept_": (-origin.point @ axes).astype(dtype),
@@ -201,7 +201,7 @@ class Sphere:
         mean = find_mean(unit, weights, tol=_MEAN_TOL[np.dtype(np.float64)], max_iter=max_iter)
         warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
         tangent = Tangent(unit, mean.point, mean.cosines)
-        kept = {
+        attributes = {
             "mean_n_iter_": mean.n_iter,
             "mean_gradient_norm_": mean.gradient_norm,
             "mean_": mean.point,
@@ -211,14 +211,14 @@ class Sphere:
             "geodesic_variance_": float(np.average(tangent.diagonal(), weights=weights)),
             "_decoder_": None,
         }
-        return tangent, kept, mean.converged
+        return tangent, attributes, mean.converged
 
     def frame_of(self, components: Components, operator: Tangent) -> dict[str, Any]:
         """Return the attributes that map kernel values with the training points to coordinates."""
         return {"dual_coef_": tangent_frame(operator, components.coefficients)}
 
     def radius_of(self, kernel: Kernel, rows: Rows) -> float | None:
-        """Return the common k(x, x), which kernel values are divided by."""
+        """Return the common k(x, x), the divisor of kernel values."""
         if isinstance(kernel, Precomputed):
             return squared_radius(np.diagonal(rows.whole()))
         if kernel.unit_norm:
@@ -285,13 +285,13 @@ class Sphere:
         """Return the map from blocks of points to coordinates."""
         return partial(_sphere_coordinates, np.column_stack([axes, origin.point]))
 
-    def attributes(self, by: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
+    def attributes(self, anchor_map: AnchorMap, origin: Origin, axes: Floats) -> dict[str, Any]:
         """Return the attributes that map new points to coordinates."""
-        dtype, decoder = by.dtype, by.decoder
+        dtype, decoder = anchor_map.dtype, anchor_map.decoder
         return origin.attributes | {
             "mean_": decoder @ origin.point,
             "dual_coef_": (decoder @ axes).astype(dtype),
-            "_decoder_": decoder.astype(dtype) if by.unit else None,
+            "_decoder_": decoder.astype(dtype) if anchor_map.unit else None,
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:

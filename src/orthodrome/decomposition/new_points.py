@@ -43,7 +43,7 @@ class NewPoints:
         k(x, x) of a precomputed kernel, if it is constant.
     radius : float
         The divisor of kernel values on a sphere.
-    by : AnchorMap or None
+    anchor_map : AnchorMap or None
         The map from rows to normalised features; None without anchors.
     """
 
@@ -56,12 +56,12 @@ class NewPoints:
     mean_square: float = 0.0
     diagonal: float | None = None
     radius: float = 1.0
-    by: AnchorMap | None = None
+    anchor_map: AnchorMap | None = None
 
     @property
     def rows_at_once(self) -> int:
         """Number of rows in a block."""
-        return 2048 if self.by is None else self.by.rows_at_once
+        return 2048 if self.anchor_map is None else self.anchor_map.rows_at_once
 
     @property
     def work_per_row(self) -> float:
@@ -102,8 +102,8 @@ class NewPoints:
     def _log_maps(self, rows: Any, products: Any) -> tuple[Floats, Floats]:
         """Return the coordinates of Log maps, and squared distances from the mean."""
         lengths: Any = 1.0
-        if self.by is not None:
-            block = self.by.block(rows)
+        if self.anchor_map is not None:
+            block = self.anchor_map.block(rows)
             products, lengths = block.over_anchors(self.frame), block.lengths
         else:
             if not isinstance(self.kernel, Precomputed):
@@ -115,7 +115,7 @@ class NewPoints:
         check_no_antipodes(cosines, eps, "rows of X")
         angles, angle_ratios = angles_from_cosines(cosines)
         # the angle of the point itself, not of its projection onto the span of the anchors
-        squares = angles**2 if self.by is None else squared_angles(cosines * lengths)
+        squares = angles**2 if self.anchor_map is None else squared_angles(cosines * lengths)
         return products[:, :-1] * angle_ratios[:, None], squares
 
     def _cross(self, rows: Any, V: NDArray[Any]) -> NDArray[Any]:

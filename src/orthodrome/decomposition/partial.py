@@ -109,14 +109,14 @@ class PartialFit:
         if geometry.on_sphere:
             sample, counts = rows.spread(_BASE_SAMPLE, w)
             used = counts > 0
-            block = state.by(unit=True).block(rows.take(sample[used]))
+            block = state.anchor_map(unit=True).block(rows.take(sample[used]))
             vectors = block.vectors().astype(np.float64)
             unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
             base = find_mean(unit, counts[used], tol=1e-6, max_iter=100)
             state = replace(state, moments=TangentMoments.at(base.point))
         return replace(state, moments=state._moments_with(X, w))
 
-    def by(self, *, unit: bool) -> AnchorMap:
+    def anchor_map(self, *, unit: bool) -> AnchorMap:
         """Return the map from rows to features. Anchors must have been chosen."""
         kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
         dtype = anchors.points.dtype
@@ -125,24 +125,25 @@ class PartialFit:
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments of all rows so far, including a new batch."""
         if isinstance(self.moments, TangentMoments):
-            by, moments = self.by(unit=True), self.moments
-            for start in range(0, X.shape[0], by.rows_at_once):
-                rows = slice(start, start + by.rows_at_once)
+            anchor_map, moments = self.anchor_map(unit=True), self.moments
+            for start in range(0, X.shape[0], anchor_map.rows_at_once):
+                rows = slice(start, start + anchor_map.rows_at_once)
                 w = None if weights is None else weights[rows]
                 with rows_named(X[rows], start, ""):
-                    block = by.block(X[rows])
+                    block = anchor_map.block(X[rows])
                     moments = moments.with_batch(block.vectors(), w, block.lengths)
             return moments
-        by = self.by(unit=False)
+        anchor_map = self.anchor_map(unit=False)
         if self.moments is None:
-            center = by.block(X[:_CENTER_SAMPLE]).vectors().mean(axis=0)
+            center = anchor_map.block(X[:_CENTER_SAMPLE]).vectors().mean(axis=0)
         else:
             center = self.moments.mean
         # round to the precision of the vectors, so that subtraction is exact
-        center = center.astype(by.dtype).astype(np.float64)
+        center = center.astype(anchor_map.dtype).astype(np.float64)
         input_center = self._input_center(X)
-        batch = ArrayRows.of(X, serial=not by.kernel.threadsafe).zip(weights=weights, inputs=X)
-        sums = Coordinates(batch, by).reduce(partial(_sums, center, input_center))
+        batch = ArrayRows.of(X, serial=not anchor_map.kernel.threadsafe)
+        points = Coordinates(batch.zip(weights=weights, inputs=X), anchor_map)
+        sums = points.reduce(partial(_sums, center, input_center))
         found = FeatureMoments.of_sums(center, sums, input_center)
         return found if self.moments is None else self.moments.with_part(found)
 
@@ -247,20 +248,22 @@ def partial_attributes(
         state = state.with_anchors(kernel, geometry, plan)
         moments: Any = state.moments
         anchors: Any = state.anchors
-        by, n = state.by(unit=geometry.on_sphere), state.n_seen
+        anchor_map, n = state.anchor_map(unit=geometry.on_sphere), state.n_seen
         origin = geometry.origin_of(moments, plan.request.owner)
-        found = find_axes(by, origin, geometry, plan.request.n_components, n)
+        found = find_axes(anchor_map.dtype, origin, geometry, plan.request.n_components, n)
         # the rows are not stored, so signs are chosen with the anchors
-        embedding = geometry.embedding(origin, found.axes)(by.block(anchors.points))
+        embedding = geometry.embedding(origin, found.axes)(anchor_map.block(anchors.points))
         axes = found.axes * orient(embedding[:, : found.axes.shape[1]])
-        kept = attributes_of(replace(found, axes=axes), by, n, geometry, plan, anchors)
-        kept |= {"kernel_": state.kernel, "sample_weight_": None, "_solution_": None}
+        attributes = attributes_of(
+            replace(found, axes=axes), anchor_map, n, geometry, plan, anchors
+        )
+        attributes |= {"kernel_": state.kernel, "sample_weight_": None, "_solution_": None}
     if isinstance(moments, FeatureMoments) and moments.cross is not None:
-        kept["_ridge_"] = ridge_from_moments(
+        attributes["_ridge_"] = ridge_from_moments(
             np.asarray(moments.input_mean),
             np.zeros(axes.shape[1]),
             axes.T @ moments.covariance @ axes,
             axes.T @ moments.cross / moments.count,
             alpha,
         )
-    return kept
+    return attributes

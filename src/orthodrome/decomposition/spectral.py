@@ -23,7 +23,7 @@ from ..kernels import Kernel
 from ..plan import Request, plan_fit
 from ..rows import Rows, as_rows, kind_of
 from ..rows.base import rows_named
-from .fits import OF_ROWS, fit_coordinates, fit_gram
+from .fits import ROW_ATTRIBUTES, fit_coordinates, fit_gram
 from .geometry import Geometry
 from .inverse import inputs_of, training_inputs
 from .new_points import NewPoints, Scores, attach_products
@@ -194,12 +194,14 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
     def _new_points(self) -> NewPoints:
         """Return the map from rows to coordinates."""
-        kernel, by = self.kernel_, None
+        kernel, anchor_map = self.kernel_, None
         points = prepared_points(kernel, self.X_fit_)
         decoder, radius = getattr(self, "_decoder_", None), getattr(self, "_squared_radius", 1.0)
         if decoder is not None:
             anchors = self._columns_ if points is None else points
-            by = AnchorMap(kernel, anchors, decoder, decoder.dtype, unit=True, radius=radius)
+            anchor_map = AnchorMap(
+                kernel, anchors, decoder, decoder.dtype, unit=True, radius=radius
+            )
         return NewPoints(
             kernel,
             points,
@@ -210,7 +212,7 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             mean_square=getattr(self, "_mean_square", 0.0),
             diagonal=getattr(self, "_constant_diagonal", None),
             radius=radius,
-            by=by,
+            anchor_map=anchor_map,
         )
 
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
@@ -235,14 +237,14 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         check_is_fitted(self)
         coordinates = self._check_coordinates(X, [np.float64, np.float32])
         n = len(self.embedding_) if self.X_fit_ is None else 0
-        kept = "embedding_" in vars(self)
+        has_embedding = "embedding_" in vars(self)
         return inputs_of(
             coordinates,
             self.kernel_,
             training_inputs(self.X_fit_, inputs, n),
             expansion=lambda Z: self._geometry.expansion(Z, self.dual_coef_, self.mean_),
             features=self._geometry.regressors,
-            embedding=self.embedding_ if kept else self._new_points()(self.X_fit_),
+            embedding=self.embedding_ if has_embedding else self._new_points()(self.X_fit_),
             weights=self.sample_weight_,
             alpha=self.inverse_alpha,
             fixed_point=not scipy.sparse.issparse(self.X_fit_),
@@ -367,11 +369,11 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
     def __getattr__(self, name: str) -> Any:
         fitted = name.endswith("_") and not name.startswith("__") and name not in _INPUT_ATTRIBUTES
-        if fitted and "_partial_" in vars(self) and name not in OF_ROWS:
+        if fitted and "_partial_" in vars(self) and name not in ROW_ATTRIBUTES:
             self._ready()
             if name in vars(self):
                 return vars(self)[name]
-        if name in OF_ROWS and "kernel_" in vars(self):
+        if name in ROW_ATTRIBUTES and "kernel_" in vars(self):
             raise AttributeError(
                 f"{type(self).__name__} has no {name}: the coordinates of all rows do not fit in "
                 "memory_budget, or the rows were batches for partial_fit. transform(X) returns the "

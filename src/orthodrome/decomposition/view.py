@@ -200,10 +200,10 @@ def points_by_anchors(
         rows = rows.zip(diagonal=np.diagonal(rows.whole()).astype(np.float64) * scale)
     anchors = plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
     uses_kernel_coordinates = plan.name == "coordinates"
-    by = AnchorMap.from_anchors(
+    anchor_map = AnchorMap.from_anchors(
         kernel, anchors, rows.dtype, unit=unit, radius=radius, explicit=uses_kernel_coordinates
     )
-    return anchors, Coordinates(rows, by).kept(plan.storage, plan.request.memory_budget)
+    return anchors, Coordinates(rows, anchor_map).kept(plan.storage, plan.request.memory_budget)
 
 
 def warn_if_few_anchors(status: Status, plan: Plan, count: int, trace_error: float) -> None:
