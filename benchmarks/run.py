@@ -110,6 +110,7 @@ def write(results: dict[str, Any], folder: Path) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "RESULTS.md").write_text(page(results))
     write_figures(results, folder / "figures")
+    print(f"wrote {folder.name}/RESULTS.md", flush=True)
 
 
 if __name__ == "__main__":
