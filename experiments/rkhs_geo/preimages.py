@@ -157,7 +157,7 @@ def from_starts(kernel: Gaussian, X: Points, starts: Points) -> FixedPoint:
         np.full((1, len(X)), 1 / len(X)),
         starts,
         expansion=np.zeros(len(starts), dtype=np.intp),
-        pull=negated_squared_angles,
+        objective=negated_squared_angles,
         tol=TOLERANCE,
         max_iter=MOST_ITERATIONS,
     )

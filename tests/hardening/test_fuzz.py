@@ -260,7 +260,7 @@ def test_models_with_inconsistent_arrays_predict_or_are_refused(name, share, tmp
 )
 def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
     save(MODELS["KernelPCA"](), tmp_path / "forged.orthodrome", notes=NOTES | notes)
-    with pytest.raises(ValueError, match=r"forged.orthodrome has notes that no command writes"):
+    with pytest.raises(ValueError, match=r"forged.orthodrome has invalid notes"):
         predicted(tmp_path / "forged.orthodrome")
 
 
