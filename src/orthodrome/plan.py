@@ -181,6 +181,25 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     return _on_gram(rows, kernel, found if k == few else request.resolved(n, k), k, request)
 
 
+def partial_plan(request: Request, kernel: Kernel) -> Plan:
+    """Return the plan of `partial_fit`, which always uses coordinates from anchors."""
+    owner = f"partial_fit of {request.owner}"
+    if isinstance(kernel, Precomputed):
+        raise ValueError(f"{owner} needs rows of features, not rows of a precomputed Gram matrix.")
+    solver = request.resolved(1, 1, "nystroem" if request.solver == "auto" else None)
+    if not isinstance(solver, Nystroem):
+        raise ValueError(f"{owner} needs solver='nystroem'; got {request.solver!r}.")
+    if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
+        raise ValueError(
+            f"{owner} accepts anchors as points or as the name of a rule, not as row numbers, "
+            "since the rows come in batches."
+        )
+    n_components = request.n_components
+    k = n_components if isinstance(n_components, numbers.Integral) else 1
+    why = "rows are read once"
+    return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
+
+
 def _use_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
     """Return whether to use the coordinates of a linear or cosine kernel."""
     if not (request.kernel_coordinates and kernel.has_coordinates and len(rows.shape) == 2):

@@ -268,7 +268,9 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
                 check_n_clusters(sample, self.n_components, owner, "n_components")
                 points = unit_points(modes, pga._new_points()(sample.data))
             k = min(self.n_components, len(points))
-            starts = initial_labels(self.init_params, points, sample, pga, k, seeds)
+            with_gram = self.init_params == "kernel-k-means" and k > 1
+            gram = self._gram_of(sample) if with_gram else None
+            starts = initial_labels(self.init_params, points, sample.weights, gram, k, seeds)
             progress.advance(_PGA_FRACTION, "kPGA")
             fit, status = fit_mixture(
                 cloud,
@@ -330,6 +332,20 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         columns = self._columns_
         pga.n_features_in_ = self.n_features_in_ if columns is None else len(columns)
         return pga
+
+    def _gram_of(self, sample: Canonical) -> GramOperator:
+        """Return the Gram matrix of rows, or of their normalised features if kPGA has anchors."""
+        pga, data = self.pga_, sample.data
+        kernel = pga.kernel_
+        options: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
+        if pga.n_anchors_ is None:
+            return gram_operator(kernel, data, **options)
+        # use points if possible: these rows may be a sample without the anchors
+        chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
+        scale = 1.0 / pga._squared_radius
+        anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
+        points = anchor_coordinates(kernel, data, anchors, unit=True, scale=scale, **options)
+        return CoordinateGram(points)
 
     def _check_memory(self, fits: bool, n: int, modes: int) -> None:
         """Raise if the coordinates of all rows, which EM needs, exceed the memory budget."""
@@ -612,22 +628,21 @@ def fit_mixture(
 def initial_labels(
     init: str,
     points: NDArray[np.float64],
-    canonical: Canonical,
-    pga: KernelPGA,
+    weights: NDArray[np.float64],
+    gram: GramOperator | None,
     k: int,
     seeds: list[int],
 ) -> list[NDArray[np.intp]]:
-    """Return the initial labels of each run of EM."""
+    """Return the initial labels of each run of EM; `gram` is for "kernel-k-means" only."""
     if k == 1:
         return [np.zeros(len(points), dtype=np.intp)]
-    weights = canonical.weights
     seeding = SEEDINGS["random" if init == "random" else "farthest-first"]
 
     def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
 
-    if init == "kernel-k-means":
-        centers = FlatCenters(_gram_of(pga, canonical), weights)
+    if gram is not None:
+        centers = FlatCenters(gram, weights)
         squared = centers.squared_from
     starts = []
     for seed in seeds:
@@ -637,23 +652,9 @@ def initial_labels(
             starts.append(means.fit(points, sample_weight=weights).labels_)
         else:
             starts.append(np.argmin(squared(chosen), axis=1))
-    if init == "kernel-k-means":
+    if gram is not None:
         return [run.labels for run in lloyd(centers, starts, k, max_iter=_MAX_LLOYD_ITER)]
     return starts
-
-
-def _gram_of(pga: KernelPGA, canonical: Canonical) -> GramOperator:
-    """Return the Gram matrix of rows, or of their normalised features if kPGA has anchors."""
-    kernel, data = pga.kernel_, canonical.data
-    options: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
-    if pga.n_anchors_ is None:
-        return gram_operator(kernel, data, **options)
-    # use points if possible: these rows may be a sample without the anchors
-    chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
-    scale = 1.0 / pga._squared_radius
-    anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
-    points = anchor_coordinates(kernel, data, anchors, unit=True, scale=scale, **options)
-    return CoordinateGram(points)
 
 
 # ---------------------------------------------------------------------- points of the sphere

@@ -17,12 +17,11 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap, Block
-from ..eigen import Nystroem
 from ..eigen.features import CenteredSums, FeatureMoments
 from ..eigen.pairs import orient
-from ..kernels import Kernel, Precomputed, Radial
+from ..kernels import Kernel, Radial
 from ..kernels._prepared import finite_squared_norms
-from ..plan import Plan, Request
+from ..plan import Plan
 from ..preimage.manifold import has_fixed_point
 from ..preimage.ridge import ridge_from_moments
 from ..rows import ArrayRows, Rows
@@ -185,25 +184,6 @@ def _rows_before_anchors(kernel: Kernel, plan: Plan) -> int:
     if isinstance(plan.solver.anchors, str):
         return _ROWS_PER_ANCHOR * int(plan.solver.max_anchors(plan.k))
     return _ROWS_PER_ANCHOR * len(plan.solver.anchors) if kernel._unresolved() else 0
-
-
-def partial_plan(request: Request, kernel: Kernel) -> Plan:
-    """Return the plan of `partial_fit`, which always uses coordinates from anchors."""
-    owner = f"partial_fit of {request.owner}"
-    if isinstance(kernel, Precomputed):
-        raise ValueError(f"{owner} needs rows of features, not rows of a precomputed Gram matrix.")
-    solver = request.resolved(1, 1, "nystroem" if request.solver == "auto" else None)
-    if not isinstance(solver, Nystroem):
-        raise ValueError(f"{owner} needs solver='nystroem'; got {request.solver!r}.")
-    if not isinstance(solver.anchors, str) and np.ndim(solver.anchors) == 1:
-        raise ValueError(
-            f"{owner} accepts anchors as points or as the name of a rule, not as row numbers, "
-            "since the rows come in batches."
-        )
-    n_components = request.n_components
-    k = n_components if isinstance(n_components, numbers.Integral) else 1
-    why = "rows are read once"
-    return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
 
 
 def add_batches(

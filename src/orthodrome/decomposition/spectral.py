@@ -20,14 +20,14 @@ from ..coordinates.blocks import AnchorMap
 from ..eigen import Nystroem
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
-from ..plan import Request, plan_fit
+from ..plan import Request, partial_plan, plan_fit
 from ..rows import Rows, as_rows, kind_of
 from ..rows.base import rows_named
 from .fits import ROW_ATTRIBUTES, fit_coordinates, fit_gram
 from .geometry import Geometry
 from .inverse import inputs_of, training_inputs
 from .new_points import NewPoints, Scores, attach_products
-from .partial import PartialFit, add_batches, partial_attributes, partial_plan
+from .partial import PartialFit, add_batches, partial_attributes
 
 # Attributes of the input, which scikit-learn sets.
 _INPUT_ATTRIBUTES = ("n_features_in_", "feature_names_in_")
