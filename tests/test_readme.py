@@ -24,7 +24,7 @@ PRINTED = {
     "tables": r"(9\d|100)\.\d% of new wines classified correctly\n",
     "directions": r"3 components of kernel PCA\n2 components of kernel PGA\n",
     "landmarks": (
-        r"(9\d|100)\.\d% of the other leaves are right\n"
+        r"(9\d|100)\.\d% of the other leaves classified correctly\n"
         r"\(2, 12, 2\) two leaves along the first mode\n"
     ),
     "covariances": r"\[30 30\] matrices in each cluster\n",

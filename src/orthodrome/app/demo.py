@@ -252,9 +252,9 @@ def _directions(settings: Settings) -> Section:
             ),
             Text(
                 f"Kernel PCA finds {counts[0]} components with a variance above zero, kernel PGA "
-                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. For "
-                "distances along the sphere, the two coordinates of kernel PGA preserve neighbours "
-                f"with an area of {neighborhood_area(curve):.3f} (1 is perfect)."
+                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. With "
+                "distances along the sphere, the neighbourhood score of the two coordinates of "
+                f"kernel PGA is {neighborhood_area(curve):.3f} (1: all neighbours preserved)."
             ),
             Row([_spectrum(method, each) for method, each in embeddings.items()]),
             globe,

@@ -30,8 +30,8 @@ class Quality:
     curve : ndarray of shape (n - 1,)
         The fraction for neighbourhoods of 1, 2, … points.
     area : float
-        Area under the curve, on a logarithmic axis: 1 if all neighbours are preserved, 0 for a
-        random embedding.
+        Neighbourhood score: the area between the curve and chance, on a logarithmic axis. It is 1
+        if all neighbours are preserved, and 0 for a random embedding.
     n_points : int
         Number of rows compared.
     """
@@ -64,7 +64,7 @@ class Embedding(Result):
         if self.quality is not None:
             facts["neighborhood_area"] = self.quality.area
             lines.append(
-                f"Neighbours preserved: area {self.quality.area:.3f} (1: all, 0: as by chance)."
+                f"Neighbourhood score: {self.quality.area:.3f} (1: all preserved, 0: random)."
             )
         return facts, lines
 
@@ -88,10 +88,10 @@ class Embedding(Result):
         return Picture.of(
             neighborhood({type(last_step(self.model)).__name__: quality.curve}, xscale="log"),
             "neighbourhoods",
-            alt="Fraction of neighbours preserved against the size of the neighbourhood; area "
+            alt="Fraction of neighbours preserved against the size of the neighbourhood; score "
             f"{quality.area:.3f}.",
-            caption="Fraction of nearest neighbours preserved. The area between the curve and "
-            f"chance is {quality.area:.3f} (1: all preserved, 0: as by chance)."
+            caption="Fraction of nearest neighbours preserved. The neighbourhood score, "
+            f"the area between curve and chance, is {quality.area:.3f} (1: all, 0: random)."
             + (sample if quality.n_points < len(self.data) else ""),
         )
 
@@ -139,7 +139,9 @@ def embed(data: Data, choice: Choice, report: Report = silent) -> Embedding:
 def neighbor_quality(
     model: Any, data: Data, coordinates: NDArray[np.float64], *, seed: int = 0
 ) -> Quality | None:
-    """Measure how well neighbours are preserved; None for fewer than four rows, or equal rows.
+    """Measure how well neighbours are preserved, or return None.
+
+    It is None if there are fewer than four rows, or all rows are equal.
 
     For tables the distance is Euclidean, after any standardisation; for shapes it is the distance
     of the kernel.

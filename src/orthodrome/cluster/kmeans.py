@@ -257,7 +257,7 @@ n_features), default="k-means++"
     X_fit_ : ndarray, sparse array or None
         The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
         nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
-        unit vectors of the inputs; `cluster_centers_` are then vectors of the input space.
+        standard basis of the input space; `cluster_centers_` are then points of that space.
     n_anchors_ : int or None
         With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
@@ -276,17 +276,17 @@ n_features), default="k-means++"
     See Also
     --------
     HypersphericalKMeans : k-means with geodesic distances on the sphere.
-    KernelSpectralClustering : The relaxation of kernel k-means for normalised cuts.
+    KernelSpectralClustering : Spectral relaxation of weighted kernel k-means.
 
     Notes
     -----
-    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
-    to the last bit, and the order of rows does not matter.
+    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 equals repeating
+    the row, to the last bit, and the order of rows does not matter.
 
     With nystroem the points are the rows of F, :math:`K \approx FF^\top`, not normalised. The
-    centres lie in the span of the anchors; `inertia_`, :meth:`transform` and :meth:`score` use the
-    distances of the points themselves. With as many anchors as the rank of the Gram matrix, the
-    result is exact.
+    centres lie in the span of the anchors. `inertia_`, :meth:`transform` and :meth:`score` measure
+    distances from the exact feature vectors. With as many anchors as the rank of the Gram matrix,
+    the result is exact.
 
     If the kernel is not positive definite, squared distances may be negative and the iteration may
     not converge; it then stops at `max_iter`, with a warning.
@@ -395,7 +395,7 @@ class HypersphericalKMeans(CenterClustering):
     X_fit_ : ndarray, sparse array or None
         The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
         nystroem, the anchors. With a linear or cosine kernel and many more rows than columns, the
-        unit vectors of the inputs; `cluster_centers_` are then vectors of the input space.
+        standard basis of the input space; `cluster_centers_` are then points of that space.
     n_anchors_ : int or None
         With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
@@ -423,8 +423,8 @@ class HypersphericalKMeans(CenterClustering):
     gradient is at most 1e-10 or rounding error; pre-images until a step is at most 1e-12 times the
     extent of the cluster.
 
-    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
-    to the last bit, and the order of rows does not matter.
+    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 equals repeating
+    the row, to the last bit, and the order of rows does not matter.
 
     With nystroem, the features of training and new points are normalised.
 

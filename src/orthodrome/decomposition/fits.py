@@ -242,7 +242,7 @@ def _third_moments(function: Any, k: int, block: Block) -> tuple[Any, ...]:
 def table_fits(n: int, k: int, dtype: np.dtype[Any], memory_budget: str | float) -> bool:
     """Return whether coordinates and eigenvectors of all rows fit in the memory budget.
 
-    They are computed in float64, with one more column.
+    Coordinates are computed in float64, with an extra column on the sphere.
     """
     needed = n * (8 * (k + 1) + 2 * k * np.dtype(dtype).itemsize)
     return needed <= _ROW_FRACTION * parse_bytes(memory_budget)
@@ -273,7 +273,7 @@ def attributes_of(
     plan: Plan,
     anchors: Anchors,
 ) -> dict[str, Any]:
-    """Return the attributes without an entry per row; warn if there are too few anchors."""
+    """Return the attributes whose size does not depend on the rows; warn about few anchors."""
     origin, dtype, solver = found.origin, anchor_map.dtype, plan.solver
     left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
     sums = 1.0 if geometry.variances else origin.count
@@ -351,7 +351,7 @@ def _ridge(
 ) -> RidgeMap:
     """Return the map from k coordinates to inputs, fitted with ridge regression to all rows.
 
-    Shapes and matrices become vectors only relative to a sample, so they are fitted to a sample.
+    Shapes and matrices are converted to vectors relative to the sample, so only it is used.
     """
     size = _SAMPLE_SIZE if kernel.takes_vectors else SAMPLE
     chosen, counts = rows.spread(size, rows.columns.get("weights"))

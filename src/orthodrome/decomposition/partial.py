@@ -58,7 +58,7 @@ class PartialFit:
     moments : FeatureMoments, TangentMoments or None
         The moments of all points: flat, or on the sphere.
     radius : float or None
-        The divisor of kernel values on the sphere.
+        The constant k(x, x), by which kernel values are divided; None if not on the sphere.
     """
 
     n_seen: int = 0

@@ -49,11 +49,11 @@ class Kernel(BaseEstimator):
     threadsafe : bool
         Whether blocks may be evaluated in several threads at once.
     takes_vectors : bool
-        Whether a point is always a row of numbers, so that a list of two-dimensional arrays is a
-        list of batches.
+        Whether each sample is a vector. Then a list of 2-D arrays is read as batches, not as a list
+        of matrices.
     has_coordinates : bool
-        Whether k(x, e_j), with the unit vectors e_j, are coordinates of x in feature space, whose
-        inner products are the kernel.
+        Whether the values k(x, e_j), for the standard basis vectors e_j, form a feature vector of
+        x: their inner products then equal k(x, y).
     hermitian : bool
         Whether values are complex, with k(y, x) the conjugate of k(x, y). Few methods support this.
     """

@@ -120,7 +120,9 @@ def _check_rows(
         stacks[name] = stack
     shapes = {stack.shape[:3] for stack in stacks.values()}
     if len(shapes) > 1:
-        raise ValueError(f"rows of images must all have the same shape; got {sorted(shapes)}.")
+        raise ValueError(
+            f"all values of rows of images must have the same shape; got {sorted(shapes)}."
+        )
     return stacks
 
 

@@ -27,7 +27,7 @@ from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_square
 from .manifold import fitted_kernel, has_fixed_point, in_form_of
 
 _MAX_CANDIDATES = 512  # number of points among which the best few are chosen as starts
-_N_LEAVE_ONE_OUT_STARTS = 2  # starts of a leave-one-out pre-image besides that of all points
+_N_LEAVE_ONE_OUT_STARTS = 2  # extra starts of each leave-one-out pre-image
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,8 @@ def karcher_mean_preimage(
     .. math:: x \leftarrow \frac{\sum_n \alpha_n x_n}{\sum_n \alpha_n}, \qquad
         \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
 
-    (eq. 9 for the Gaussian kernel, whose -h' is k / 2σ²), iterated from several starts in one
+    with k(x, y) = h(‖x - y‖²) and θ_n = arccos k(x_n, x) (eq. 9 for the Gaussian kernel, whose
+    -h' is k / 2σ²), iterated from several starts in one
     batch; the best result is kept. (The sign in eq. 8 of the paper is wrong; the zeros are the
     same.) Matrices are represented by their logarithms. Shapes with the Veronese-Whitney kernel
     move to the leading eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the
@@ -171,7 +172,7 @@ def karcher_mean_preimage(
 
 
 def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Kernel, Array]:
-    """Return a fitted kernel with k(x, x) = 1 and a fixed point, and the validated dense data."""
+    """Return a fitted kernel that supports the fixed point, and the validated dense data."""
     fitted = fitted_kernel(kernel, X, "karcher_mean_preimage", sample_weight)
     data = fitted.validate(X, reset=False)
     if not (has_fixed_point(fitted, data) and fitted.unit_norm):
@@ -225,7 +226,7 @@ def leave_one_out_preimages(
     Parameters
     ----------
     kernel : Kernel
-        Fitted, with k(x, x) = 1 and a fixed point (:func:`has_fixed_point`).
+        Fitted, with k(x, x) = 1, for which :func:`has_fixed_point` is true.
     X : ndarray of shape (n, d), or of the shape that the kernel expects
         The points, at least 2, validated.
     weights : ndarray of shape (n,)

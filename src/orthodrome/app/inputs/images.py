@@ -51,7 +51,7 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about large images
-            # read here, because Pillow would allocate what a damaged chunk claims
+            # given a path, Pillow allocates the size stated in a damaged chunk
             content = file.read_bytes()
             with pillow.Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
                 width, height = image.size
@@ -60,8 +60,8 @@ def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
                     f"{file}, {width} x {height} pixels,",
                     "Crop the image, or reduce its size.",
                 )
-                if beyond := image_size_error(image.size, len(content)):
-                    raise InputError(f"{file} is a damaged image: {beyond}.")
+                if problem := image_size_error(image.size, len(content)):
+                    raise InputError(f"{file} is a damaged image: {problem}.")
                 return _as_array(pillow, pillow.ImageOps.exif_transpose(image))
     except pillow.UnidentifiedImageError:
         raise InputError(f"{file} is not a PNG or JPEG image. Convert it.") from None

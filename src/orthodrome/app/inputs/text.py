@@ -91,7 +91,8 @@ class TextTable:
     names: tuple[str, ...] = ()
     has_header: bool = False
     notes: tuple[str, ...] = ()
-    plain: bool = True  # False: it has zero bytes or a very long line, which pandas would accept
+    # False if there are zero bytes or a very long line, which pandas would accept silently
+    plain: bool = True
 
     def open(self) -> TextIO:
         """Open the file."""
@@ -100,7 +101,7 @@ class TextTable:
         return open(self.path, encoding=self.encoding, errors=errors, newline="")
 
     def raw_records(self, file: TextIO) -> Iterator[tuple[int, list[str]]]:
-        """Yield the first line number and the cells of each record that is not blank."""
+        """Yield, for each record that is not blank, the number of its first line and its cells."""
         reader = csv.reader(self._lines(file), delimiter=self.separator, strict=True)
         line = 1
         while True:

@@ -1,4 +1,9 @@
-"""One pass of the Kernel Hebbian Algorithm, computed exactly in blocks."""
+"""One pass of the Kernel Hebbian Algorithm, computed exactly in blocks.
+
+Symbols and equation numbers are those of Schraudolph, Günter and Vishwanathan, "Fast Iterative
+Kernel PCA", NIPS 2006: K' is the centred Gram matrix of l samples, A the r x l coefficients of the
+components, ρ the logarithms of the gains of KHA-SMD, and B the derivative of A with respect to ρ.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,7 @@ class State:
     log_gains : ndarray of shape (r,)
         ρ of KHA-SMD.
     clock : int
-        t in the decay l / (t + l): samples visited in all passes, plus the head start.
+        t in the decay l / (t + l): samples visited in all passes, plus an initial offset.
     n_passes : int
         Number of finished passes.
     position : int
@@ -165,9 +170,13 @@ def _visit_block(
 
 
 def _apply(state: State, T: Floats, V: Floats, rows: NDArray[Any], block: NDArray[np.intp]) -> None:
-    """Compute S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :], in slices of columns."""
+    """Apply the updates of a block: S <- T S + V Eᵀ and S K' <- T (S K') + V K'[block, :].
+
+    S are the coefficients. T combines their rows, V holds the steps of the samples of the block,
+    and E selects their columns.
+    """
     S, projections = state.coefficients, state.projections
-    narrow = V.astype(rows.dtype, copy=False)  # steps in the precision of K', sums in float64
+    narrow = V.astype(rows.dtype, copy=False)  # multiply in the dtype of K', add in float64
 
     def apply_to_columns(columns: slice) -> None:
         S[:, columns] = T @ S[:, columns]
