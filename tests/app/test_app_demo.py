@@ -70,7 +70,7 @@ def test_python_lines_on_the_page_run(page, tmp_path, monkeypatch, capsys):
             exec(compile(program, "page", "exec"), {})
     noisy, cleaned, area = map(float, capsys.readouterr().out.split())
     assert cleaned < noisy
-    for value in (f"{noisy:.4f}", f"{cleaned:.4f}", f"with an area of {area:.3f}"):
+    for value in (f"{noisy:.4f}", f"{cleaned:.4f}", f"kernel PGA is {area:.3f}"):
         assert value in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["digits.png", "sphere.png"]
 
