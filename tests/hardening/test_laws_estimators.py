@@ -84,6 +84,7 @@ from orthodrome.eigen.kha import sweep
 from orthodrome.gram import tiled
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Embedded, Gaussian, Normalized
+from orthodrome.metrics import clustering_error
 
 every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 every_estimator = pytest.mark.parametrize("name", FIRST.values())
@@ -361,7 +362,8 @@ WORSE = 1.5
 def check_same_clustering(one, other, matrix, given, dtype, strict):
     """Compare the objectives and the partitions of training and new rows.
 
-    Unless `strict`, one of them may have found another local optimum.
+    Unless `strict`, one of them may have found another local optimum, since random starts differ.
+    If its objective is the same, it differs in a few rows between two clusters only.
     """
     hebbian = solver_name(getattr(other, "solver", "auto")) == "hebbian"
     tol = 0.03 if hebbian else SEARCHED[np.dtype(dtype)]
@@ -375,7 +377,9 @@ def check_same_clustering(one, other, matrix, given, dtype, strict):
             assert same, name
     first = np.concatenate([one.labels_, one.predict(matrix.new)])
     second = np.concatenate([other.labels_, other.predict(given.new)])
-    np.testing.assert_array_equal(partition(first), partition(second))
+    if strict:
+        np.testing.assert_array_equal(partition(first), partition(second))
+    assert clustering_error(first, second) <= 0.1
 
 
 def check_not_much_worse(name, one, other):

@@ -141,8 +141,8 @@ def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     check_ready(kernel, X, owner, name)
     if kernel.hermitian:
         raise ValueError(
-            f"{type(kernel).__name__} has complex values; this method needs real ones. For shapes, "
-            "use VeroneseWhitney."
+            f"The kernel {type(kernel).__name__} has complex values; this method needs real ones. "
+            "For shapes, use VeroneseWhitney."
         )
 
 
