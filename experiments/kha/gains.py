@@ -96,7 +96,7 @@ class Case:
 
 
 def of(name: str, *, scaled: bool = False) -> Callable[[], Data]:
-    """The first rows of a data set; its columns brought to unit variance if `scaled`."""
+    """The first rows of a data set; its columns scaled to unit variance if `scaled`."""
 
     def data() -> Data:
         X = np.asarray(load(name).data[:N_POINTS], dtype=np.float64)

@@ -1,6 +1,6 @@
 """ORL faces, polynomial kernels: neighbourhoods kept by kernel PCA and by kernel PGA.
 
-The kPGA paper's Figures 3 and 4 (§6.1): 400 images, each centred and brought to unit length, the
+The kPGA paper's Figures 3 and 4 (§6.1): 400 images, each centred and normalised, the
 kernel <x, y>^d of degree d = 4, 5, 6, and Q = 2 … 256 components. Feature-space distances before
 the embedding; after it, Euclidean ones between coordinates, and for kernel PGA also those along the
 sphere between the re-mapped points.

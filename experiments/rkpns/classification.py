@@ -544,7 +544,7 @@ def page(rows: list[Row]) -> str:
         "quick run has p = 1 and 2, and two folds), the "
         "largest that ties. Chains with p < 2 are shortened: subspheres of more than "
         f"{INNER - 1} dimensions, whose residuals are no features, are those of p = 2. Robust kPCA "
-        "goes through the Karcher mean, p chosen alike. *Renormalised*: points are brought to unit "
+        "goes through the Karcher mean, p chosen alike. *Renormalised*: points are scaled to unit "
         "length in the span of the training points before PCA, as nested spheres do.",
         "",
         *claims(found),

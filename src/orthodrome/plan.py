@@ -157,8 +157,10 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     k = n if n_components is None else few
     in_blocks = not isinstance(rows, ArrayRows)
     automatic = request.solver == "auto" and not request.exact
-    if automatic and request.n_anchors is None and _use_own_coordinates(rows, kernel, request):
-        d = rows.shape[1]
+    d = rows.shape[1] if len(rows.shape) == 2 and kernel.has_coordinates else n
+    few_coordinates = d <= _MAX_COORDINATES and n > _MIN_ROWS_PER_COORDINATE * d
+    no_anchors = request.n_anchors is None and request.kernel_coordinates
+    if automatic and no_anchors and few_coordinates:
         solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
         reason = f"the kernel has {d} coordinates, and there are many more rows, {n}"
         return _on_vectors(rows, "coordinates", solver, d, k, reason, request)
@@ -198,14 +200,6 @@ def partial_plan(request: Request, kernel: Kernel) -> Plan:
     k = n_components if isinstance(n_components, numbers.Integral) else 1
     why = "rows are read once"
     return Plan("coordinates", solver.name, solver, int(k), "recompute", 1, 0, why, request)
-
-
-def _use_own_coordinates(rows: Rows, kernel: Kernel, request: Request) -> bool:
-    """Return whether to use the coordinates of a linear or cosine kernel."""
-    if not (request.kernel_coordinates and kernel.has_coordinates and len(rows.shape) == 2):
-        return False
-    n, d = rows.shape
-    return n > _MIN_ROWS_PER_COORDINATE * d and d <= _MAX_COORDINATES
 
 
 def _on_vectors(

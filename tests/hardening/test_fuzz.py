@@ -335,7 +335,7 @@ BOMBS = {
     "npy, one column too many": ("npy", npy_header((5, 3)) + bytes(112), read_data),
     "npy, a product beyond 64 bits": ("npy", npy_header((HUGE, HUGE)) + bytes(80), read_data),
     "npy, negative": ("npy", npy_header((-1, -3)) + bytes(80), read_data),
-    "npy, texts of no letters": ("npy", npy_header((HUGE, 3), "<U0") + bytes(80), read_data),
+    "npy, empty strings": ("npy", npy_header((HUGE, 3), "<U0") + bytes(80), read_data),
     "npy, long texts": ("npy", npy_header((1, 1), "<U999999999") + bytes(80), read_data),
     "npy, a long header": ("npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + bytes(80), read_data),
     "npz, rows": ("npz", zipped(X=npy_header((HUGE, 3)) + bytes(80)), read_data),

@@ -113,7 +113,7 @@ class _Training:
         Number of training rows.
     alone : ndarray
         Indices of the rows of weight 0 that equal no other row.
-    strays : array
+    unmatched_data : array
         Data of the rows in `alone`.
     given : array or None
         The training data; None if they were not kept.
@@ -127,7 +127,7 @@ class _Training:
     chosen: list[NDArray[np.intp]]
     n_rows: int
     alone: NDArray[np.intp]
-    strays: Any
+    unmatched_data: Any
     given: Any
     prepared: Any = None
 
@@ -335,7 +335,7 @@ def _results_for_all_rows(
         matched = found.inverse >= 0
         expanded[rows[matched]] = residuals[first + found.inverse[matched]]
     if len(training.alone):
-        expanded[training.alone] = residuals_of(training.strays)
+        expanded[training.alone] = residuals_of(training.unmatched_data)
     temperature = residual_temperature(residuals, trial.owners, trial.weights)
     return _Judgement(float(trial.scores[number]), expanded, temperature)
 

@@ -31,6 +31,7 @@ _OLD_ATTRIBUTES = {
     "n_landmarks_": "n_anchors_",
     "landmark_indices_": "anchor_indices_",
     "landmarks": "anchors",
+    "strays": "unmatched_data",
 }
 
 # Parameters with a default that were added later, so that old files lack them.

@@ -117,7 +117,7 @@ dict | judgement: -_Judgement:c; scores: -[_]float(_); training: -_Training:c,ke
     parameters: -dict
 _Judgement | score temperature: number; residuals: float(_,c)
 _Training | n_rows: size(t); members: [c]int(_)<t; merged: [c]Canonical:kernel; chosen: [c]int(_);
-    alone: int(_)<t; strays: any; given prepared: any?
+    alone: int(_)<t; unmatched_data: any; given prepared: any?
 
 Kernel | fitted_: true
 Radial | origin_: float(d)
@@ -507,10 +507,10 @@ def _check_training(obj: Any, scope: Scope, where: str) -> None:
         _check_range(chosen, 0, len(merged.weights), f"{where}.chosen")
         if not len(chosen) or len(np.unique(chosen)) != len(chosen):
             raise ValueError(f"{where}.chosen is empty or has an index twice")
-    single_rows = [obj.strays] if len(obj.alone) else []
+    single_rows = [obj.unmatched_data] if len(obj.alone) else []
     for rows in single_rows:
-        _check_rows(rows, scope["kernel"], f"{where}.strays")
-        _check_same(rows.shape[0], len(obj.alone), f"{where}.strays")
+        _check_rows(rows, scope["kernel"], f"{where}.unmatched_data")
+        _check_same(rows.shape[0], len(obj.alone), f"{where}.unmatched_data")
     if not isinstance(scope["kernel"], Precomputed):
         _check_same_form([*(found.data for found in obj.merged), *single_rows], f"{where}.merged")
 
