@@ -4,8 +4,6 @@ import bz2
 import gzip
 import importlib
 import io
-import lzma
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -13,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orthodrome.datasets import load
 from orthodrome.datasets._fingerprint import arrays_sha256
 from orthodrome.datasets._readers import read_fields
 from orthodrome.datasets._registry import Source, registry
@@ -29,24 +26,6 @@ parse_asf, converted, unpacked = acclaim.parse_asf, convert.converted, convert.u
 def test_every_source_has_a_converter():
     parsers = {source.parser for entry in registry().values() for source in entry.sources}
     assert parsers - {""} == convert.ALL_CONVERTERS.keys()
-
-
-def test_the_script_fills_the_cache(tmp_path, monkeypatch, capsys):
-    """The motion files of the offline folder, read as if they had been downloaded by hand."""
-    files = [real_folder() / "mocap" / f for f in registry()["cmu_walk_02"].sources[0].file_names]
-    if not all(map(Path.is_file, files)):
-        pytest.skip(f"the motion files are not in {real_folder()}; set ORTHODROME_DATA")
-    monkeypatch.setenv("ORTHODROME_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    (raw / "cmu_walk_02").symlink_to(files[0].parent)
-    monkeypatch.setattr(sys, "argv", ["convert.py", "cmu_walk_02", "--raw", str(raw)])
-    convert.main()
-    assert capsys.readouterr().out.strip() == str(tmp_path / "cache/mocap/cmu_walk_02.npz")
-    assert load("cmu_walk_02", download_if_missing=False).frames.ndim == 3
-    with pytest.raises(SystemExit, match=r"mnist cannot be converted\."):
-        convert.convert("mnist", raw)
 
 
 def test_arff_in_an_archive():
@@ -80,17 +59,6 @@ def tar_of(name, content):
     return stream.getvalue()
 
 
-def test_compression_follows_from_the_name():
-    for content, name in (
-        (gzip.compress(b"text"), "a.gz"),
-        (bz2.compress(b"text"), "a.bz2"),
-        (lzma.compress(b"text"), "a.xz"),
-        (tar_of("p/a.txt", b"text"), "a.tar.gz#p/a.txt"),
-        (b"text", "a.txt"),
-    ):
-        assert unpacked(content, f"https://x.org/{name}") == b"text", name
-
-
 def test_broken_archives_are_value_errors():
     for content, name in (
         (b"text", "a.gz"),
@@ -110,15 +78,6 @@ def test_a_decompression_bomb_is_rejected(monkeypatch):
     most = 200 * len(bomb)
     with pytest.raises(ValueError, match=rf"its {len(bomb)} bytes unpack to more than {most}$"):
         unpacked(bomb, "https://example.org/a.gz")
-
-
-def test_a_memory_error_is_not_a_broken_archive(monkeypatch):
-    def full(*_):
-        raise MemoryError
-
-    monkeypatch.setattr(convert, "read_bounded", full)
-    with pytest.raises(MemoryError):
-        unpacked(gzip.compress(b"x"), "https://example.org/a.gz")
 
 
 # Digits -------------------------------------------------------------------------------------------
@@ -203,12 +162,6 @@ def test_faces_in_an_archive():
     assert fields["images"].shape == (4, 2, 3)
 
 
-@pytest.mark.parametrize("content", [b"text", b"PK\x05\x06" + bytes(18)])
-def test_no_faces(content):
-    with pytest.raises(ValueError, match=r"no ZIP archive|no member like s1/1\.pgm"):
-        fields_of("orl_faces", [content])
-
-
 # Leaves, shapes, matrices -------------------------------------------------------------------------
 
 
@@ -280,15 +233,6 @@ def test_r_arrays_and_lists(tmp_path):
     assert fields["outlines"].shape == (4, 2, 2)
     with pytest.raises(ValueError, match=r"no object 'macaques'; it has \['digit3\.dat'\]"):
         fields_of("macaques_skulls_3d", [content], source=1)
-
-
-def test_without_rdata_the_error_says_what_to_install(monkeypatch):
-    def absent(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(ImportError, match=r"pip install 'orthodrome\[data\]'"):
-        fields_of("digit3", [b""], source=1)
 
 
 # Motion -------------------------------------------------------------------------------------------
@@ -363,30 +307,6 @@ def test_rest_pose_and_turned_pose():
     ends = [[0, 0, 0], root @ upper @ [0, 2, 0]]
     ends += [ends[1] + root @ upper @ [0, 0, -3], root @ [0, 0, 1]]
     np.testing.assert_allclose(positions[1], ends, atol=1e-12)
-
-
-def test_three_angles_turn_about_x_first():
-    amc = "1\nroot 0 0 0 0 0 0\nupper 90 0 90\nlower 0\n"
-    positions = joint_positions(parse_asf(ASF), parse_amc(amc)) / UNIT
-    np.testing.assert_allclose(positions[0, 1], [0, 0, 2], atol=1e-12)  # y to z by x; z stays
-    np.testing.assert_allclose(positions[0, 2], [0, 3, 2], atol=1e-12)  # x stays; x to y by z
-
-
-def test_bones_keep_their_lengths():
-    generator = np.random.default_rng(0)
-    frames = [
-        {
-            "root": generator.normal(size=6) * 50,
-            "upper": generator.normal(size=3) * 90,
-            "lower": generator.normal(size=1) * 90,
-        }
-        for _ in range(20)
-    ]
-    skeleton = parse_asf(ASF)
-    positions = joint_positions(skeleton, frames) / UNIT
-    for index, length in [(1, 2), (2, 3), (3, 1)]:
-        bones = positions[:, index] - positions[:, skeleton.bones[index].parent]
-        np.testing.assert_allclose(np.linalg.norm(bones, axis=1), length, rtol=1e-12)
 
 
 def test_broken_skeletons_and_motions():

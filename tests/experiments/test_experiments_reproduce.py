@@ -7,7 +7,6 @@ import subprocess
 import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from real_data import REPOSITORY
@@ -59,19 +58,6 @@ def test_order(shared):
     assert shared.verdicts.Compared.order("", "x", 1.0, 1e-6).error == 1e-6
 
 
-def test_a_divergence_decides(shared):
-    for gains, finding in (
-        ([1.0, 1.1, 0.9], "holds"),
-        ([1.0, -math.inf, 0.9], "contradicted"),
-        ([math.inf, -math.inf], "contradicted"),
-        ([math.inf, 1.0], "holds"),
-        ([math.nan, 1.0], "open"),
-        ([math.nan, math.inf], "open"),
-        ([math.nan, -math.inf], "contradicted"),
-    ):
-        assert shared.pages.paired("Figure 1", "x", np.array(gains)).finding == finding, gains
-
-
 def compared(shared, *findings):
     ours = {"agrees": 1.0, "differs": 2.0}
     gains = {"holds": 1.0, "open": 0.0, "contradicted": -1.0}
@@ -103,11 +89,6 @@ def test_verdict_and_tally(shared):
     expected = "1 of 2 numbers agree, 1 of 3 orders hold, 1 open, 1 contradicted"
     assert shared.verdicts.tally(made) == expected
     assert shared.verdicts.tally([]) == "nothing published to compare with"
-
-
-def test_unknown_experiment_is_named(shared):
-    with pytest.raises(ValueError, match=r"no experiment kpga/nothing.*kpga/sphere"):
-        shared.reproduce.experiments(["kpga/nothing"])
 
 
 # ---------------------------------------------------------------------------- the page
@@ -182,21 +163,6 @@ def test_a_full_run_gives_verdicts_that_follow_the_published_number(shared, made
     assert "It has not been run." in text
 
 
-@pytest.mark.slow
-def test_warnings_are_counted_and_shown(shared, made, monkeypatch, capsys):
-    assert "Warning" not in run_all(shared, made, monkeypatch)
-    script = made / "paper/made.py"
-    warn = "import warnings\nfor n in (1, 2):\n    warnings.warn(f'few <points>', stacklevel=n)\n"
-    script.write_text(script.read_text() + warn)
-    capsys.readouterr()
-    text = run_all(shared, made, monkeypatch)
-    assert "UserWarning: few &lt;points&gt;" in text
-    assert "Warnings that were not foreseen: paper/made (" in text
-    assert "UserWarning: few <points> (" in capsys.readouterr().out
-    # the page that is built again without a run has them too
-    assert "UserWarning: few &lt;points&gt;" in run_all(shared, made, monkeypatch, "--page")
-
-
 # ---------------------------------------------------------------------------- kept runs
 
 
@@ -232,13 +198,3 @@ def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
     assert sorted(counted) == ["0", "1", "2"]
     script.write_text(script.read_text().replace("'number': number", "'number': -number"))
     assert run(2) == "[[{'number': 0}], [{'number': -1}]] 0"
-
-
-def test_results_without_a_json_form_are_not_kept(shared, tmp_path):
-    kept = shared.pages.Kept(tmp_path, "origin")
-    for value in ({1: 2.0}, {("a", 1): 2.0}, [object()], SimpleNamespace()):
-        assert kept.write(("job",), value) is value
-        assert kept.read(("job",)) is None
-    written = kept.write(("job",), [{"x": np.float64(1.5), "n": np.int64(2)}, (math.inf, "a")])
-    assert written == kept.read(("job",)) == [{"x": 1.5, "n": 2}, [math.inf, "a"]]
-    assert kept.read(("another",)) is None
