@@ -10,6 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from laws_kernels import (
+    circular,
+    exponential,
+    gaussian,
+    matern,
+    rational_quadratic,
+    spherical,
+    wave,
+)
 from measuring import measurement
 from oracles import Vector, digits, dot, exact, mpmath, norm, squared_distance, vector
 from orthodrome.kernels import (
@@ -42,44 +51,6 @@ from orthodrome.kernels.radial import squared_distances
 from orthodrome.sphere import geodesic_distances
 
 # ---------------------------------------------------------------------------- profiles
-#
-# Formulas of d² and σ, as in the docstrings.
-
-
-def gaussian(s: Any, sigma: Any) -> Any:
-    return mpmath.exp(-s / (2 * sigma**2))
-
-
-def exponential(s: Any, sigma: Any) -> Any:
-    return mpmath.exp(-mpmath.sqrt(s) / sigma)
-
-
-def matern(nu: float) -> Callable[[Any, Any], Any]:
-    def profile(s: Any, sigma: Any) -> Any:
-        u = mpmath.sqrt(2 * mpmath.mpf(nu) * s) / sigma
-        return 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * u**nu * mpmath.besselk(nu, u)
-
-    return gaussian if math.isinf(nu) else profile
-
-
-def rational_quadratic(alpha: float) -> Callable[[Any, Any], Any]:
-    return lambda s, sigma: (1 + s / (2 * mpmath.mpf(alpha) * sigma**2)) ** -mpmath.mpf(alpha)
-
-
-def spherical(s: Any, sigma: Any) -> Any:
-    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
-    return 1 - 3 * t / 2 + t**3 / 2
-
-
-def circular(s: Any, sigma: Any) -> Any:
-    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
-    return 2 / mpmath.pi * (mpmath.acos(t) - t * mpmath.sqrt(1 - t * t))
-
-
-def wave(s: Any, sigma: Any) -> Any:
-    t = mpmath.sqrt(s) / sigma
-    return mpmath.sin(t) / t
-
 
 # Not integers, for which mpmath is slow: tests/kernels covers those.
 ORDERS = (0.05, 0.25, 0.7, 1.01, 3.2, 7.3, 15.5, 29.9, 39.9, 40.1, 150.3)

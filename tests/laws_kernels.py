@@ -1,18 +1,18 @@
 """Kernels and their slow oracles; a kernel joins the laws by one line in CASES.
 
-The oracles of radial kernels are formulas in `decimal` with 60 digits, for values, derivatives and
+The oracles of radial kernels are formulas in mpmath with 60 digits, for values, derivatives and
 1 - k at tiny distances; the others are plain loops over coordinates.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
 
+from oracles import digits, mpmath, squared_distance, vector
 from orthodrome.kernels import (
     RBF,
     AdditiveChi2,
@@ -40,10 +40,11 @@ from orthodrome.kernels import (
 )
 
 DIGITS = 60
+SIGMA = 1.5
 DTYPES = [np.float64, np.float32]
 
 # Units in the last place of the largest value, for what a block of moderate numbers accumulates:
-# 1e-12 in float64 (the promise of the issue), 1e-5 in float32.
+# 1e-12 in float64, 1e-5 in float32.
 TOLERANCE = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
 
 
@@ -51,130 +52,44 @@ def tolerance(dtype) -> float:
     return TOLERANCE[np.dtype(dtype)]
 
 
-# Decimal functions that the module does not have -------------------------------------------------
-
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+# Profiles h(d²), as in the docstrings ------------------------------------------------------------
 
 
-def power(base: Decimal, exponent: Decimal) -> Decimal:
-    return (exponent * base.ln()).exp() if base else Decimal(0)
+def gaussian(s, sigma):
+    return mpmath.exp(-s / (2 * sigma**2))
 
 
-def alternating(first: Decimal, ratio: Callable[[int], Decimal]) -> Decimal:
-    """Sum a series from its first term and the ratios of consecutive terms."""
-    total = term = first
-    for n in range(1, 2000):
-        term *= ratio(n)
-        total += term
-        if abs(term) <= abs(total) * Decimal(10) ** -DIGITS:
-            return total
-    raise ArithmeticError("the series of an oracle did not converge")
+def exponential(s, sigma):
+    return mpmath.exp(-mpmath.sqrt(s) / sigma)
 
 
-def sine(t: Decimal) -> Decimal:
-    return alternating(t, lambda n: -t * t / (2 * n * (2 * n + 1)))
+def matern(nu: float) -> Callable:
+    def profile(s, sigma):
+        u = mpmath.sqrt(2 * mpmath.mpf(nu) * s) / sigma
+        if not u:
+            return mpmath.mpf(1)
+        return 2 ** (1 - mpmath.mpf(nu)) / mpmath.gamma(nu) * u**nu * mpmath.besselk(nu, u)
+
+    return gaussian if math.isinf(nu) else profile
 
 
-def arctangent(x: Decimal) -> Decimal:
-    """Euler's series, after halving the angle until it converges fast."""
-    halvings = 0
-    while abs(x) > Decimal("0.1"):
-        x = x / (1 + (1 + x * x).sqrt())
-        halvings += 1
-    y = x * x / (1 + x * x)
-    series = alternating(x / (1 + x * x), lambda n: y * 2 * n / (2 * n + 1))
-    return series * 2**halvings
+def rational_quadratic(alpha: float) -> Callable:
+    return lambda s, sigma: (1 + s / (2 * mpmath.mpf(alpha) * sigma**2)) ** -mpmath.mpf(alpha)
 
 
-def arccosine(t: Decimal) -> Decimal:
-    return 2 * arctangent(((1 - t) / (1 + t)).sqrt())
-
-
-def bernoulli(n: int) -> list[Fraction]:
-    """The numbers B_0 … B_n, by their recurrence."""
-    numbers = [Fraction(1)]
-    for m in range(1, n + 1):
-        numbers.append(-sum(math.comb(m + 1, k) * numbers[k] for k in range(m)) / (m + 1))
-    return numbers
-
-
-BERNOULLI = bernoulli(40)
-
-
-def gamma(x: Decimal) -> Decimal:
-    """Γ(x) for x > 0: Stirling's series at x + 40, divided back; good to 45 digits."""
-    z, product = x, Decimal(1)
-    for _ in range(40):
-        product, z = product * z, z + 1
-    log = (z - Decimal("0.5")) * z.ln() - z + (2 * PI).ln() / 2
-    for k in range(2, 41, 2):
-        term = Decimal(BERNOULLI[k].numerator) / Decimal(BERNOULLI[k].denominator)
-        log += term / (k * (k - 1) * z ** (k - 1))
-    return log.exp() / product
-
-
-def matern_series(s: Decimal, nu: Decimal, sigma: Decimal) -> Decimal:
-    """Γ(1-ν) (u/2)^ν (I_-ν(u) - I_ν(u)), for ν not an integer."""
-    q = nu * s / (2 * sigma * sigma)  # (u/2)²
-    regular = alternating(Decimal(1), lambda n: q / (n * (n - nu)))
-    if nu > 60:  # the other part is below 1e-50
-        return regular
-    # Γ(1-ν)/Γ(1+ν) by reflection; in floats its rounding, times the series, would reach 1e-12
-    constant = PI / (sine(PI * (nu % 2)) * nu * gamma(nu) ** 2)
-    singular = alternating(Decimal(1), lambda n: q / (n * (n + nu)))
-    return regular - constant * power(q, nu) * singular
-
-
-# Profiles h(d²) in Decimal -----------------------------------------------------------------------
-
-SIGMA = Decimal("1.5")  # exact in binary
-
-
-def gaussian(s: Decimal) -> Decimal:
-    return (-s / (2 * SIGMA**2)).exp()
-
-
-def exponential(s: Decimal) -> Decimal:
-    return (-s.sqrt() / SIGMA).exp()
-
-
-def matern(nu: float) -> Callable[[Decimal], Decimal]:
-    def closed(s: Decimal) -> Decimal:
-        u = (2 * Decimal(nu) * s).sqrt() / SIGMA
-        polynomial = {0.5: Decimal(1), 1.5: 1 + u, 2.5: 1 + u + u * u / 3}[nu]
-        return polynomial * (-u).exp()
-
-    if nu in (0.5, 1.5, 2.5):
-        return closed
-    return gaussian if math.isinf(nu) else lambda s: matern_series(s, Decimal(nu), SIGMA)
-
-
-def rational_quadratic(alpha: float) -> Callable[[Decimal], Decimal]:
-    a = Decimal(alpha)
-    return lambda s: power(1 + s / (2 * a * SIGMA**2), -a)
-
-
-def spherical(s: Decimal) -> Decimal:
-    t = min(s.sqrt() / SIGMA, Decimal(1))
+def spherical(s, sigma):
+    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
     return 1 - 3 * t / 2 + t**3 / 2
 
 
-def circular(s: Decimal) -> Decimal:
-    t = min(s.sqrt() / SIGMA, Decimal(1))
-    return 2 / PI * (arccosine(t) - t * (1 - t * t).sqrt())
+def circular(s, sigma):
+    t = min(mpmath.sqrt(s) / sigma, mpmath.mpf(1))
+    return 2 / mpmath.pi * (mpmath.acos(t) - t * mpmath.sqrt(1 - t * t))
 
 
-def wave(s: Decimal) -> Decimal:
-    t = s.sqrt() / SIGMA
-    return sine(t) / t if t else Decimal(1)
-
-
-def minus_power(beta: float) -> Callable[[Decimal], Decimal]:
-    return lambda s: -power(s, Decimal(beta) / 2)
-
-
-def minus_log(beta: float) -> Callable[[Decimal], Decimal]:
-    return lambda s: -(1 + power(s, Decimal(beta) / 2)).ln()
+def wave(s, sigma):
+    t = mpmath.sqrt(s) / sigma
+    return mpmath.sin(t) / t if t else mpmath.mpf(1)
 
 
 # Kernels of two rows as plain loops --------------------------------------------------------------
@@ -233,7 +148,7 @@ class Case:
 
     kernel: Kernel
     oracle: Callable[..., float]
-    profile: Callable[[Decimal], Decimal] | None = None
+    profile: Callable | None = None
     nonnegative: bool = False
 
     def make(self) -> Kernel:
@@ -249,39 +164,36 @@ class Case:
         return np.array([[self.oracle(x.tolist(), y.tolist()) for y in Y] for x in X])
 
 
-def radial(kernel: Radial, profile: Callable[[Decimal], Decimal], embedding=None) -> Case:
-    """A case whose oracle is a function of the squared distance, exact in Decimal."""
+def radial(kernel: Kernel, profile: Callable, embedding=None) -> Case:
+    """A case whose oracle is a function of the squared distance, in mpmath."""
 
     def oracle(x, y) -> float:
         if embedding is not None:
             x, y = embedding(np.array([x, y])).tolist()
-        with localcontext(prec=DIGITS):
-            squared = sum((Decimal(a) - Decimal(b)) ** 2 for a, b in zip(x, y, strict=True))
-            return float(profile(squared))
+        with digits(DIGITS):
+            return float(profile(squared_distance(vector(x), vector(y))))
 
     return Case(kernel, oracle, profile)
 
 
+def scaled(kernel_class: type[Radial], profile: Callable, **parameters) -> Case:
+    return radial(kernel_class(sigma=SIGMA, **parameters), partial(profile, sigma=SIGMA))
+
+
+ORDERS = [0.5, 0.7, 1.5, 2.5, 3.2, 40.3, 90.5, math.inf]
 CASES = {
-    "gaussian": radial(Gaussian(sigma=1.5), gaussian),
-    "rbf": radial(RBF(gamma=0.25), lambda s: (-s / 4).exp()),
-    "exponential": radial(Exponential(sigma=1.5), exponential),
-    "matern-0.5": radial(Matern(nu=0.5, sigma=1.5), matern(0.5)),
-    "matern-0.7": radial(Matern(nu=0.7, sigma=1.5), matern(0.7)),
-    "matern-1.5": radial(Matern(nu=1.5, sigma=1.5), matern(1.5)),
-    "matern-2.5": radial(Matern(nu=2.5, sigma=1.5), matern(2.5)),
-    "matern-3.2": radial(Matern(nu=3.2, sigma=1.5), matern(3.2)),
-    "matern-40.3": radial(Matern(nu=40.3, sigma=1.5), matern(40.3)),
-    "matern-400.5": radial(Matern(nu=400.5, sigma=1.5), matern(400.5)),
-    "matern-inf": radial(Matern(nu=math.inf, sigma=1.5), matern(math.inf)),
-    "rational_quadratic": radial(RationalQuadratic(alpha=1.7, sigma=1.5), rational_quadratic(1.7)),
-    "spherical": radial(Spherical(sigma=1.5), spherical),
-    "circular": radial(Circular(sigma=1.5), circular),
-    "wave": radial(Wave(sigma=1.5), wave),
-    "power-1": radial(Power(beta=1.0), minus_power(1.0)),
-    "power-2": radial(Power(beta=2.0), minus_power(2.0)),
-    "log-1": radial(Log(beta=1.0), minus_log(1.0)),
-    "log-2": radial(Log(beta=2.0), minus_log(2.0)),
+    "gaussian": scaled(Gaussian, gaussian),
+    "rbf": radial(RBF(gamma=0.25), lambda s: mpmath.exp(-s / 4)),
+    "exponential": scaled(Exponential, exponential),
+    **{f"matern-{nu}": scaled(Matern, matern(nu), nu=nu) for nu in ORDERS},
+    "rational_quadratic": scaled(RationalQuadratic, rational_quadratic(1.7), alpha=1.7),
+    "spherical": scaled(Spherical, spherical),
+    "circular": scaled(Circular, circular),
+    "wave": scaled(Wave, wave),
+    "power-1": radial(Power(beta=1.0), lambda s: -mpmath.sqrt(s)),
+    "power-2": radial(Power(beta=2.0), lambda s: -s),
+    "log-1": radial(Log(beta=1.0), lambda s: -mpmath.log1p(mpmath.sqrt(s))),
+    "log-2": radial(Log(beta=2.0), lambda s: -mpmath.log1p(s)),
     "linear": Case(Linear(), dot),
     "polynomial": Case(
         Polynomial(degree=3, gamma=0.3, coef0=0.5), lambda x, y: (0.3 * dot(x, y) + 0.5) ** 3
@@ -298,7 +210,9 @@ CASES = {
         normalized(lambda x, y: (0.3 * dot(x, y) + 1.0) ** 2),
     ),
     "normalized-linear": Case(Normalized("linear"), normalized(dot)),
-    "embedded": radial(Embedded(bent, Gaussian(sigma=1.5)), gaussian, embedding=bent),
+    "embedded": radial(
+        Embedded(bent, Gaussian(SIGMA)), partial(gaussian, sigma=SIGMA), embedding=bent
+    ),
     "callable": Case(FromCallable(squared_plus_one), lambda x, y: dot(x, y) ** 2 + 1),
 }
 

@@ -86,18 +86,11 @@ def containers(z: NDArray) -> dict:
     frozen = in_form(z, "points").copy()
     frozen.flags.writeable = False
     return {
-        "list of complex": z.tolist(),
         "list of points": in_form(z, "points").tolist(),
         "list of specimens": list(in_form(z, "points")),
-        "flat list": in_form(z, "flat").tolist(),
         "frame": pd.DataFrame(in_form(z, "flat")),
-        "complex frame": pd.DataFrame(z),
         "read-only": frozen,
-        "Fortran, complex": np.asfortranarray(z),
         "Fortran, points": np.asfortranarray(in_form(z, "points")),
-        "Fortran, flat": np.asfortranarray(in_form(z, "flat")),
-        "every second": np.repeat(in_form(z, "points"), 2, axis=0)[::2],
-        "big-endian": in_form(z, "flat").astype(">f8"),
         "objects": in_form(z, "flat").astype(object),
     }
 

@@ -6,9 +6,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -50,7 +47,6 @@ from orthodrome.kernels import (
 )
 from orthodrome.kernels.base import TILE
 from orthodrome.spaces import (
-    centroid_size,
     extrinsic_mean,
     procrustes_align,
     procrustes_distance,
@@ -175,7 +171,7 @@ def exact_squares(kernel_class, X, Y):
     return NEAR[kernel_class] * sines
 
 
-@pytest.mark.parametrize("spread", [0.1, 1e-2, 1e-3, 1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize("spread", [0.1, 1e-3, 1e-7])
 @every_near
 def test_near_shapes_are_accurate(kernel_class, spread):
     """With a scale as small as the distances, their relative errors are those of the values.
@@ -194,17 +190,6 @@ def test_near_shapes_are_accurate(kernel_class, spread):
 
 
 @every_near
-def test_near_shapes_are_accurate_in_single_precision(kernel_class):
-    X = near(8, spread=0.01).astype(np.complex64)
-    squares = exact_squares(kernel_class, X, X)
-    kernel = kernel_class(float(np.sqrt(squares.mean()))).fit(X)
-    wide, tolerance = kernel(X, X.astype(complex)), 16 * np.finfo(np.float32).eps / 0.01
-    close(kernel(X), np.exp(-squares / kernel.sigma_**2), tolerance)
-    close(wide, kernel(X), tolerance)
-    assert wide.dtype == np.float64
-
-
-@every_near
 def test_near_and_far_shapes_together(kernel_class):
     X, noise = landmarks(20), 1e-6 * landmarks(3, seed=1)
     Y = moved(X[[4, 11, 17]] + noise - noise.mean(axis=1, keepdims=True))
@@ -215,13 +200,6 @@ def test_near_and_far_shapes_together(kernel_class):
     close(kernel(Y, X), expected.T, 1e-8)
     X = np.vstack([near(20, spread=1e-4), X])
     close(kernel_class(SIGMA)(X), np.exp(-exact_squares(kernel_class, X, X) / SIGMA**2), 1e-14)
-
-
-def test_riemannian_is_accurate_for_orthogonal_shapes():
-    triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])
-    X = triangle[None]
-    Y = triangle.conj() + np.array([[1e-5, 0, 0], [1e-7, 0, 0], [1e-9j, 0, 0]])
-    close(RiemannianShape(1.0)(X, Y), np.exp(-exact_squares(RiemannianShape, X, Y)), 2e-15)
 
 
 # ------------------------------------------------------------------ invariance
@@ -239,50 +217,7 @@ def test_kernels_are_invariant_to_location_size_and_rotation(kernel_class):
     close(renumbered(X[:, order], Y[:, order]), kernel(X, Y))
 
 
-TURN = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
-
-
-@pytest.mark.parametrize("change", [lambda A: TURN @ A @ TURN.T, lambda A: 5 * A, np.linalg.inv])
-def test_log_euclidean_is_invariant_to_rotation_scale_and_inversion(change):
-    A, B = matrices(7), matrices(5, seed=1)
-    close(LogEuclidean(1.5)(change(A), change(B)), LogEuclidean(1.5)(A, B))
-
-
 # ------------------------------------------------------------------ definiteness
-
-
-@pytest.mark.parametrize("kernel_class", [*DEFINITE, LogEuclidean])
-@pytest.mark.parametrize("sigma", [0.1, 1.0, 10.0])
-def test_gram_matrices_are_positive_semidefinite(kernel_class, sigma):
-    for seed, k in enumerate([3, 4, 8]):
-        X = landmarks(60, k, seed)
-        X[::7] = moved(X[:1].repeat(9, axis=0), seed)  # the same shape, turned
-        if kernel_class is LogEuclidean:
-            X = matrices(60, k, seed)
-            X[::7] = X[0]
-        kernel = kernel_class(sigma).fit(X)
-        assert kernel.positive_definite
-        assert smallest_eigenvalue(kernel(X)) > -60 * EPS
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float64,
-        st.tuples(st.integers(2, 12), st.integers(3, 5), st.just(2)),
-        elements=st.floats(-10, 10).map(lambda value: round(value, 2)),
-    ),
-    sigma=st.sampled_from([0.05, 0.5, 5.0]),
-    kernel_class=st.sampled_from(DEFINITE),
-)
-def test_any_gram_matrix_is_positive_semidefinite(X, sigma, kernel_class):
-    assume(centroid_size(X).min() > 1e-2)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The extrinsic mean is not defined")
-        gram = kernel_class(sigma).fit(X)(X)
-    # rounding of |u*v|² counts by 2/σ²
-    assert smallest_eigenvalue(gram) > -1e-12
-    np.testing.assert_array_equal(gram, gram.T)
 
 
 def test_riemannian_is_not_positive_definite_and_warns():
@@ -300,14 +235,9 @@ TIED = np.array([0, 2, 1 + 1j * np.sqrt(3)]) + 0j
 RIDGE = KernelRidgeRegressionClassifier
 WARNING = {
     "fit": lambda X, y: RiemannianShape().fit(X),
-    "call": lambda X, y: RiemannianShape(1.0)(X),
-    "normalized": lambda X, y: Normalized(RiemannianShape()).fit(X),
     "embedded": lambda X, y: Embedded(np.negative, RiemannianShape()).fit(in_form(X, "points")),
     "estimator": lambda X, y: KernelPCA(2, "riemannian_shape").fit(X),
-    "classifier": lambda X, y: RIDGE("riemannian_shape").fit(X, y),
-    "scales": lambda X, y: RIDGE("riemannian_shape", sigmas=[1.0]).fit(X, y),
     "auto": lambda X, y: RIDGE("riemannian_shape", sigmas="auto").fit(X, y),
-    "tied": lambda X, y: ComplexGaussian(1.0).fit([TIED, TIED.conj()]),
     "tied inside": lambda X, y: Normalized(ComplexGaussian(1.0)).fit([TIED, TIED.conj()]),
 }
 
@@ -382,15 +312,6 @@ def test_rescaled_equals_another_fit(name):
             kernel.rescaled(bad)
     with pytest.raises(NotFittedError, match="is not fitted"):
         KERNELS[name]().rescaled(0.7)
-
-
-@every_scaled
-def test_bad_scales(kernel_class):
-    for sigma in (0, -1.0, np.nan, np.inf, "mode", None, True):
-        with pytest.raises(ValueError, match=f"sigma of {kernel_class.__name__} must be"):
-            kernel_class(sigma).fit(data(kernel_class))
-    with pytest.raises(NotFittedError, match=r"sigma='mean'\) is computed from the data"):
-        kernel_class()(data(kernel_class))
 
 
 # ------------------------------------------------------------------ forms and containers
@@ -564,27 +485,6 @@ def test_geodesic_of_manifolds(kernel_class):
     assert kernel.n_features_in_ == inner.n_features_in_
 
 
-@every_scaled
-def test_wrappers_have_the_vectors_of_the_inner_kernel(kernel_class):
-    X = data(kernel_class)
-    inner = kernel_class().fit(X)
-    points = inner.validate(X, reset=False)
-    expected, back = inner.as_vectors(points)
-    for kernel in (Normalized(kernel_class()), Geodesic(kernel_class(), X[0])):
-        vectors, again = kernel.fit(X).as_vectors(points)
-        np.testing.assert_array_equal(vectors, expected)
-        np.testing.assert_array_equal(again(vectors), back(expected))
-
-
-def test_normalized_hermitian_products_classify_as_plain_ones():
-    X, y = three_leaves()
-    plain, model = (
-        RIDGE(made, alpha=0.1).fit(X, y)
-        for made in (HermitianLinear(), Normalized(HermitianLinear()))
-    )
-    close(model.class_residuals(X), plain.class_residuals(X), 1e-12)
-
-
 # ------------------------------------------------------------------ parameter objects
 
 
@@ -599,16 +499,11 @@ def test_clone_params_pickle_and_repr(kernel_class):
     assert repr(clone(kernel)) == repr(kernel) == f"{kernel_class.__name__}()"
     assert not clone(kernel).__sklearn_is_fitted__()
     np.testing.assert_array_equal(clone(kernel).fit(X)(X), expected)
-    assert kernel.get_params() == ({} if kernel_class is HermitianLinear else {"sigma": "mean"})
-    if kernel_class is HermitianLinear:
-        return
-    resolved = kernel.resolved()
-    assert resolved.sigma == kernel.sigma_
-    if kernel_class is not ComplexGaussian:
-        close(clone(resolved)(X), expected, 1e-14)
-    kernel.set_params(sigma=2.0)
-    assert not kernel.__sklearn_is_fitted__()
-    close(kernel.fit(X)(X), expected ** (resolved.sigma / 2) ** 2)
+    if kernel_class is not HermitianLinear:
+        sigma = kernel.resolved().sigma
+        kernel.set_params(sigma=2.0)
+        assert not kernel.__sklearn_is_fitted__()
+        close(kernel.fit(X)(X), expected ** (sigma / 2) ** 2)
 
 
 # ------------------------------------------------------------------ scikit-learn
@@ -624,9 +519,6 @@ def test_support_vector_machines(kernel_class):
     gram = SVC(kernel="precomputed").fit(kernel(X), y)
     np.testing.assert_array_equal(model.predict(new), gram.predict(kernel(new, X)))
     assert model.score(new, truth) > 0.8
-    if kernel_class is not ComplexGaussian:  # not fitted: it is called with what it gets
-        plain = SVC(kernel=kernel_class(0.5)).fit(X, y)
-        np.testing.assert_array_equal(plain.predict(new), model.predict(new))
 
 
 def test_grid_search_over_the_scale():

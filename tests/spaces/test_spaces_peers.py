@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 
 from laws_shapes import PLAIN, POINTS, in_form, matrices, near
-from orthodrome.kernels import LogEuclidean, VeroneseWhitney
 from orthodrome.spaces import (
     extrinsic_mean,
     log_euclidean_distance,
     log_euclidean_mean,
     procrustes_align,
-    procrustes_distance,
     read_tps,
     riemannian_distance,
     spd_exp,
@@ -23,9 +21,6 @@ from orthodrome.spaces import (
 
 TEXTS = {
     "plain": PLAIN,
-    "CRLF": PLAIN.replace("\n", "\r\n"),
-    "blank lines": PLAIN.replace("\n", "\n\n"),
-    "tabs": PLAIN.replace(" ", "\t"),
     "curves": "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nID=a\nSCALE=10\n",
     "in space": "LM3=2\n1 2 3\n4 5 6\nID=a\nLM3=2\n7 8 9\n1 1 1\nID=b\nCOMMENTS=c d\n",
     "negative": "LM=2\n-1 2\n-3 -4\nID=a\n",
@@ -139,20 +134,6 @@ def test_the_iterated_mean_is_the_extrinsic_mean(spread):
     close(ours @ ours.T, aligned @ aligned.T)
 
 
-def test_wings_of_mosquitoes():
-    datasets = pytest.importorskip("ktch.datasets")
-    X = datasets.load_landmark_mosquito_wings().coords.reshape(127, -1)
-    mean, aligned = iterated(X)
-    close(riemannian_distance([mean], [extrinsic_mean(X)]), 0)
-    ours = procrustes_align(X, size="full")
-    close(ours @ ours.T, aligned @ aligned.T)
-    # what is left after full alignment is the distance
-    left = np.linalg.norm(aligned - mean, axis=1)
-    close(procrustes_distance(X, [mean])[:, 0], left)
-    squared = 2 * procrustes_distance(X[:5], [mean]) ** 2
-    close(VeroneseWhitney(sigma=0.2)(X[:5], [mean]), np.exp(-squared / 0.2**2))
-
-
 # ------------------------------------------------------------------ matrices
 
 
@@ -169,12 +150,3 @@ def test_logarithms_means_and_distances_are_those_of_pyriemann(d):
     close(log_euclidean_mean(A, weights), mean(A, sample_weight=weights), 1e-11)
     close(log_euclidean_distance(A, B), pairs(A, B, metric="logeuclid"))
     close(log_euclidean_distance(A), pairs(A, metric="logeuclid"))
-
-
-def test_the_kernel_is_the_gaussian_of_their_linear_one():
-    """pyRiemann has tr(log A log B) only; its distance makes the Gaussian."""
-    linear = pytest.importorskip("pyriemann.geometry.kernel").kernel_logeuclid
-    A = matrices(10)
-    K = linear(A, reg=0.0)
-    squared = np.diagonal(K)[:, None] + np.diagonal(K) - 2 * K
-    close(LogEuclidean(sigma=1.5)(A), np.exp(-squared / 1.5**2))

@@ -10,7 +10,6 @@ import scipy.sparse
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.spatial import procrustes
 
 from laws_shapes import (
     containers,
@@ -35,7 +34,6 @@ from orthodrome.spaces import (
     procrustes_distance,
     riemannian_distance,
 )
-from real_data import load_or_skip
 
 KINDS = ["full", "partial", "extrinsic", "riemannian"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -90,13 +88,6 @@ def test_containers(name):
     np.testing.assert_array_equal(np.asarray(X), before)
 
 
-def test_integers_and_booleans():
-    X = np.array([[0, 0, 4, 0, 2, 3], [1, 7, 2, 2, 9, 0]])
-    for kind in (np.int8, np.int64, np.uint16):
-        np.testing.assert_array_equal(preshape(X.astype(kind)), preshape(X.astype(float)))
-    np.testing.assert_array_equal(preshape(X > 0), preshape((X > 0).astype(float)))
-
-
 @every_form
 def test_single_precision_stays(form):
     z = near().astype(np.complex64)
@@ -124,26 +115,14 @@ def broken(at, value):
 
 BAD = {
     "NaN": (broken((2, 3), np.nan), "Landmark 3 of specimen 2 of X is NaN or infinite"),
-    "NaN, points": (
-        in_form(broken((2, 3), np.nan * 1j), "points"),
-        "Landmark 3 of specimen 2 of X",
-    ),
     "infinite, flat": (in_form(broken((1, 0), np.inf), "flat"), "Landmark 0 of specimen 1 of X is"),
     "two landmarks": (np.ones((5, 4)), r"X has 2 landmarks .* at least 3"),
-    "none": (np.ones((5, 0)), "X has 0 landmarks"),
     "mixed": ([SQUARE, SQUARE, SQUARE[:3]], r"Specimen 2 of X .*shape \(3,\), specimen 0 has \(4,"),
-    "mixed, points": ([np.ones((4, 2)), np.ones((5, 2))], r"Specimen 1 of X .*\(5, 2\)"),
-    "mixed, flat": ([[0, 0, 1, 0, 1, 1], [0.0] * 8], r"Specimen 1 of X .*\(8,\)"),
     "in space": (np.ones((5, 4, 3)), "three dimensions"),
     "odd": (np.ones((5, 7)), r"\(n, 2k\) .*got float64 of shape \(5, 7\)"),
-    "one specimen": (np.ones(8), r"must be landmarks: .*got float64 of shape \(8,\)"),
     "complex and 3-D": (np.ones((5, 4, 2)) * 1j, r"must be landmarks: .*\(5, 4, 2\)"),
     "dates": (np.full((1, 6), np.datetime64("2020")), "X must hold numbers; got datetime64"),
-    "strings": ([["a", "b", "c", "d", "e", "f"]], "X must hold numbers; got <U1"),
-    "nothing": (None, "X must be landmarks"),
     "empty": (np.empty((0, 8)), r"0 sample\(s\) in X"),
-    "empty, points": (np.empty((0, 4, 2)), r"0 sample\(s\) in X"),
-    "empty, complex": (np.empty((0, 4), dtype=complex), r"0 sample\(s\) in X"),
     "empty list": ([], "X must be landmarks"),
 }
 FUNCTIONS = [as_complex, as_points, centroid_size, riemannian_distance, procrustes_distance]
@@ -236,7 +215,7 @@ def test_centroid_sizes():
     np.testing.assert_array_equal(centroid_size(np.ones((2, 6))), 0)
 
 
-@pytest.mark.parametrize("scale", [1e-307, 1e-200, 1e-30, 1e30, 1e200, 1e306])
+@pytest.mark.parametrize("scale", [1e-307, 1e-30, 1e30, 1e306])
 def test_extreme_scales(scale):
     z = landmarks()
     z -= z.mean(axis=1, keepdims=True)
@@ -265,13 +244,6 @@ def test_overflow_raises():
     for function in (preshape, centroid_size, riemannian_distance):
         with pytest.raises(ValueError, match=r"specimen 2 of X are too large: .* Rescale"):
             function(z)
-
-
-def test_far_from_the_origin():
-    z = 1e9 + landmarks()
-    kept = z - 1e9  # exact
-    close(preshape(z), preshape(kept), 1e-14 * 1e9)
-    close(riemannian_distance(z), riemannian_distance(kept), 1e-6)
 
 
 # ------------------------------------------------------------------ distances
@@ -312,24 +284,7 @@ def test_distances_are_zero_for_the_same_shape(kind):
     close(distance(kind, equilateral, equilateral.conj()), farthest)
 
 
-def test_distances_are_least_over_rotations_and_sizes():
-    u, v = preshape(landmarks(2))
-    turned = u * np.exp(1j * np.linspace(0, 2 * np.pi, 20_001))[:, None]
-    partial = np.linalg.norm(turned - v, axis=1).min()
-    assert procrustes_distance([u], [v], kind="partial") == pytest.approx(partial, abs=1e-7)
-    coefficient = np.linalg.lstsq(u[:, None], v, rcond=None)[0]
-    full = np.linalg.norm(u * coefficient - v)
-    assert procrustes_distance([u], [v]) == pytest.approx(full, rel=1e-12)
-
-
-def test_full_distances_against_scipy():
-    """Whose disparity is the square, where no reflection is nearer."""
-    X = near(5, 7, spread=0.05)
-    expected = [[procrustes(a, b)[2] for b in in_form(X, "points")] for a in in_form(X, "points")]
-    np.testing.assert_allclose(procrustes_distance(X) ** 2, expected, rtol=1e-9, atol=1e-15)
-
-
-@pytest.mark.parametrize("gap", [2e-2, 9e-3, 1e-3, 2e-4, 1e-4, 1e-5, 1e-8, 1e-10, 1e-13])
+@pytest.mark.parametrize("gap", [2e-2, 9e-3, 1e-4, 1e-8, 1e-13])
 def test_distances_of_near_shapes_are_accurate(gap):
     """u + gap·v with v orthogonal to u is at the angle arctan(gap), whatever the rotation."""
     u, v = preshape(landmarks(2))
@@ -436,17 +391,6 @@ def test_the_mean_does_not_depend_on_location_size_and_rotation():
     close(mirrored, extrinsic_mean(X).conj())
 
 
-def test_the_mean_is_equivariant_under_unitary_maps():
-    X = near(10, 6)
-    order = np.random.default_rng(0).permutation(6)
-    close(extrinsic_mean(X[:, order]), extrinsic_mean(X)[order])
-    rng = np.random.default_rng(1)
-    unitary = np.linalg.qr(rng.standard_normal((5, 5)) + 1j * rng.standard_normal((5, 5)))[0]
-    frame = np.linalg.qr(np.column_stack([np.ones(6), np.eye(6)[:, :5]]))[0][:, 1:]
-    whole = frame @ unitary @ frame.T.conj()
-    close(extrinsic_mean(preshape(X) @ whole.T), whole @ extrinsic_mean(X))
-
-
 def test_weights_of_the_mean_are_repetition():
     X = near()
     w = np.random.default_rng(0).integers(0, 4, size=12)
@@ -472,20 +416,6 @@ def test_a_mean_that_is_not_defined_warns():
 
 
 # ------------------------------------------------------------------ alignment
-
-
-def test_full_coordinates_minimise_the_procrustes_sum():
-    """As generalised Procrustes analysis does."""
-    X = near(8, spread=0.3)
-    aligned = procrustes_align(X, size="full")
-    mean = extrinsic_mean(X)
-    least = float(np.sum(np.abs(aligned - mean) ** 2))
-    rng = np.random.default_rng(0)
-    for size in (0.01, 0.1, 1.0):
-        for _ in range(20):
-            other = preshape([mean + size * (rng.standard_normal(5) + 1j * rng.standard_normal(5))])
-            again = procrustes_align(X, reference=other[0], size="full")
-            assert float(np.sum(np.abs(again - other) ** 2)) > least
 
 
 def test_aligned_specimens():
@@ -521,13 +451,3 @@ def test_a_reference_in_every_form(form):
 
 
 # ------------------------------------------------------------------ real data
-
-
-def test_leaves():
-    bunch = load_or_skip("passiflora")
-    X = bunch.data[:200]
-    D = riemannian_distance(X)
-    close(D, riemannian_distance(moved(as_complex(X), 1)), 1e-11)
-    assert 0 < np.median(D) < np.pi / 4
-    aligned, plain = (np.abs(Z - Z.mean(axis=0)) ** 2 for Z in (procrustes_align(X), preshape(X)))
-    assert aligned.sum() <= plain.sum()

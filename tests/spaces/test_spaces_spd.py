@@ -5,8 +5,6 @@ import pytest
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from laws_shapes import matrices, naive_log, naive_log_distance
 from orthodrome.spaces import (
@@ -44,18 +42,6 @@ def test_logarithm_and_exponential_equal_those_of_scipy(d):
         np.testing.assert_array_equal(found, found.transpose(0, 2, 1))
 
 
-def test_logarithms_of_diagonal_inverse_scaled_and_rotated_matrices():
-    values = np.array([[0.1, 1.0, 20.0], [1.0, 1.0, 1.0]])
-    A = values[:, :, None] * np.eye(3)
-    close(spd_log(A), np.log(values)[:, :, None] * np.eye(3), 1e-15)
-    B, Q = matrices(), ROTATION
-    close(spd_log(np.linalg.inv(B)), -spd_log(B), 1e-11)
-    close(spd_log(5 * B), spd_log(B) + np.log(5) * np.eye(3))
-    close(spd_log(Q @ B @ Q.T), Q @ spd_log(B) @ Q.T)
-    ill = Q @ np.diag([1.0, 1.0, 1e-12]) @ Q.T  # of bad condition
-    close(np.linalg.eigvalsh(spd_log(ill[None]))[0], [np.log(1e-12), 0, 0], 1e-3)
-
-
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
 def test_extreme_scales(scale):
     A = matrices()
@@ -74,14 +60,6 @@ def test_vectors_keep_inner_products(d):
     close(symmetric_matrices(a), A, 1e-15)
 
 
-@given(st.integers(1, 40))
-@settings(deadline=None)
-def test_vectors_of_every_size(d):
-    A = np.random.default_rng(d).standard_normal((2, d, d))
-    A = A + A.transpose(0, 2, 1)
-    close(symmetric_matrices(symmetric_vectors(A)), A, 1e-14)
-
-
 # ------------------------------------------------------------------ distance and mean
 
 
@@ -97,21 +75,6 @@ def test_distances_equal_the_naive_ones():
     close(log_euclidean_distance(7 * A, 7 * B), expected)
     close(log_euclidean_distance(np.linalg.inv(A), np.linalg.inv(B)), expected, 1e-10)
     close(log_euclidean_distance(B, A), expected.T, 1e-15)
-
-
-def test_the_mean_has_the_least_sum_of_squares():
-    A = matrices(8)
-    w = np.arange(1.0, 9)
-
-    def cost(vector):
-        logs = spd_log(A) - symmetric_matrices(vector[None])[0]
-        return float(w @ np.square(logs).sum(axis=(1, 2)))
-
-    found = scipy.optimize.minimize(cost, np.zeros(6), tol=1e-12)
-    mean = log_euclidean_mean(A, w)
-    close(spd_log(mean[None])[0], symmetric_matrices(found.x[None])[0], 1e-6)
-    least = w @ log_euclidean_distance(A, [mean])[:, 0] ** 2
-    assert least == pytest.approx(found.fun, rel=1e-10)
 
 
 def test_the_mean_is_equivariant_and_weights_are_repetition():
@@ -180,22 +143,17 @@ def changed(number, value):
 BAD = {  # for all functions of symmetric matrices
     "not symmetric": (changed(4, np.eye(3) + np.diag([0.1, 0.0], 1)), "Matrix 4 of X .* 0.1"),
     "NaN": (changed(3, np.nan), "Matrix 3 of X has entries that are NaN or infinite"),
-    "infinite": (changed(1, np.inf), "Matrix 1 of X has entries that are NaN or infinite"),
     "not square": (np.ones((4, 3, 2)), r"square matrices, shape \(n, d, d\); got shape \(4, 3, 2"),
-    "one matrix": (np.eye(3), r"got shape \(3, 3\)"),
     "mixed": ([np.eye(3), np.eye(3), np.eye(2)], r"Matrix 2 of X has shape \(2, 2\), matrix 0"),
     "empty": (np.empty((0, 3, 3)), r"0 sample\(s\) in X"),
     "of size 0": (np.empty((3, 0, 0)), "must be square matrices"),
     "complex": (matrices(2) + 0j, "must hold real numbers; got complex128"),
-    "strings": ([[["a"]]], "must hold real numbers; got <U1"),
     "nothing": (None, "X must hold real numbers; got object"),
-    "dates": (np.full((1, 2, 2), np.datetime64("2020")), "X must hold real numbers"),
     "masked": (np.ma.masked_greater(matrices(2), 1), "X of the matrices has masked"),
 }
 INDEFINITE = {
     "not positive": (changed(2, np.diag([1.0, -1.0, 1.0])), "Matrix 2 of X is not positive def"),
     "singular": (changed(5, np.ones((3, 3))), "Matrix 5 of X is not positive definite"),
-    "zero": (changed(0, 0.0), "Matrix 0 of X is not positive definite"),
 }
 
 

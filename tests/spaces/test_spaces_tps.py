@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as hnp
 
 from laws_shapes import PLAIN, POINTS
 from orthodrome.spaces import TPSFile, read_tps, write_tps
-from real_data import load_or_skip
 
 CURVED = "LM=1\n1 2\nCURVES=2\nPOINTS=2\n3 4\n5 6\nPOINTS=1\n7 8\nID=a\nSCALE=10\n"
 
@@ -105,19 +104,6 @@ def test_a_file_with_all_kinds_of_fields_round_trips(tmp_path):
     assert [[c.tolist() for c in own] for own in again.curves] == [[], [[[-3, 4]]]]
 
 
-def test_passiflora_leaves_round_trip(tmp_path):
-    leaves = load_or_skip("passiflora")
-    classes = np.asarray(leaves.target_names)[leaves.target]
-    ids = [f"{name}_{number}" for number, name in enumerate(classes)]
-    path = tmp_path / "leaves.tps"
-    write_tps(path, leaves.landmarks, ids=ids, scales=np.full(len(ids), 0.5))
-    file = read_tps(path)
-    assert file.landmarks.tobytes() == np.asarray(leaves.landmarks, dtype=np.float64).tobytes()
-    assert np.array_equal(file.labels("^([A-G])_"), classes)
-    halved = read_tps(path, apply_scale=True)
-    assert np.array_equal(halved.landmarks, leaves.landmarks / 2)
-
-
 # ---------------------------------------------------------------------------- dialects
 
 DIALECTS = {
@@ -126,8 +112,6 @@ DIALECTS = {
     "CRLF": PLAIN.replace("\n", "\r\n"),
     "CR alone": PLAIN.replace("\n", "\r"),
     "blank lines": PLAIN.replace("\n", "\n\n \t\n"),
-    "tabs": PLAIN.replace(" ", "\t"),
-    "wide blanks": re.sub("(?<=[0-9]) ", "    ", PLAIN),
     "indented": PLAIN.replace("\n", "  \n   "),
     "no last line end": PLAIN.strip(),
     "byte-order mark": "\ufeff" + PLAIN,
@@ -137,7 +121,6 @@ DIALECTS = {
     "exponents": PLAIN.replace("100 0.25", "1e2 2.5E-01").replace("1.5 ", "+.15e+1 "),
     "decimal commas": re.sub(r"(?<=[0-9])\.(?=[0-9])", ",", PLAIN),
     "commas between": re.sub("(?<=[0-9]) ", ",", PLAIN),
-    "commas and blanks between": re.sub("(?<=[0-9]) ", ", ", PLAIN),
     "blanks before commas": re.sub("(?<=[0-9]) ", " ,", PLAIN),
 }
 
@@ -150,17 +133,6 @@ def test_dialects_agree(text):
     assert file.ids == ["edulis_1", "caerulea_2"]
     assert file.images == ["photos/edulis_1.jpg", "photos/caerulea_2.jpg"]
     assert_same(file, parse(PLAIN))
-
-
-@pytest.mark.parametrize("before", [(), ("ID",), ("IMAGE", "SCALE"), ("SCALE", "ID", "IMAGE")])
-def test_fields_may_come_before_or_after_the_landmarks(before):
-    body, expected = [], parse(PLAIN)
-    for i, points in enumerate(POINTS):
-        fields = {"ID": expected.ids[i], "IMAGE": expected.images[i], "SCALE": expected.scales[i]}
-        body += [f"{key}={fields[key]}" for key in before]
-        body += ["LM=3", *(f"{x} {y}" for x, y in points)]
-        body += [f"{key}={value}" for key, value in fields.items() if key not in before]
-    assert_same(parse("\n".join(body)), expected)
 
 
 def test_fields_before_the_landmarks_may_be_absent():
@@ -181,12 +153,6 @@ def test_a_specimen_without_id_has_the_stem_of_its_image_or_its_number():
     assert file.ids == ["fish 1.tar", "c", "3", "x=y"]
     assert file.images == ["C:\\my photos\\fish 1.tar.jpg", "a/b/c.png", None, None]
     assert np.isnan(file.scales).all()
-
-
-def test_unknown_fields_and_comments_are_kept():
-    file = parse("LM=1\n1 2\nVARIABLES=sex=f\nComments = one\nCOMMENT=two\nmy-key=5\nMy-Key=6")
-    assert file.other == [{"VARIABLES": "sex=f", "MY-KEY": "5\n6"}]
-    assert file.comments == ["one\ntwo"]
 
 
 def test_encodings(tmp_path):
@@ -285,18 +251,6 @@ def test_a_missing_point_of_an_appended_curve_is_named(mark):
     np.testing.assert_array_equal(appended, [[[1, 2], *gone, [7, 8]]])
 
 
-def test_negative_points_of_dropped_curves_are_kept():
-    text = CURVED.replace("5 6", "-1 -1").replace("7 8", "7 -8")
-    with pytest.raises(ValueError, match=r"line 6: negative .* line 8 has coordinates of both"):
-        parse(text, curves="append")
-    file = parse(text)
-    np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
-    np.testing.assert_array_equal(np.concatenate(file.curves[0]), [[3, 4], [-1, -1], [7, -8]])
-    # a landmark is still named
-    with pytest.raises(ValueError, match=r"line 2: negative .* line 8 has coordinates of both"):
-        parse(text.replace("1 2", "-1 -2", 1))
-
-
 @pytest.mark.parametrize("missing", ["error", "nan"])
 def test_negative_positions_are_never_lost_silently(missing, tmp_path):
     centred = POINTS - POINTS.mean(axis=1, keepdims=True)
@@ -316,8 +270,6 @@ def test_negative_positions_are_never_lost_silently(missing, tmp_path):
 
 BAD = {
     "empty": ("", 1, "no LM="),
-    "blank": ("\n\n  \n", 1, "no LM="),
-    "remarks only": ("# one\n# two\n", 2, "no LM="),
     "no landmarks": ("ID=a\nIMAGE=b\n", 2, "no LM="),
     "landmarks of the last": ("ID=a\nLM=1\n1 2\nID=b\n\nSCALE=2", 4, "without an LM= for it"),
     "too few at the end": ("LM=3\n1 2\n3 4\n\n", 3, "declares 3 lines.* 2 before the end"),
@@ -326,22 +278,16 @@ BAD = {
     "text": ("LM=1\n1 2\nhello\n", 3, "expected a field"),
     "not a number": ("LM=1\n1 x2\n", 2, "'x2' is not a number"),
     "remark with =": ("LM=2\n1 2 # a=b\n3 # 4\n", 3, "expected 2 coordinates, found 1"),
-    "too many with a remark": ("LM=1\n1 2\n3 4 # tip\n", 3, "coordinates outside a block"),
     "infinite": ("LM=1\n1 inf\n", 2, "'inf' is not a number"),
-    "underscore": ("LM=1\n1 1_0\n", 2, "'1_0' is not a number"),
     "too large": ("LM=1\n1 1e400\n", 2, "too large"),
     "one coordinate": ("LM=1\n1\n", 2, "expected 2 coordinates, found 1"),
     "three coordinates": ("LM=1\n1 2 3\n", 2, "found 3; use LM3= for three"),
-    "two of LM3": ("LM3=1\n1 2\n", 2, "expected 3 coordinates, found 2"),
     "count": ("# x\nLM=two\n", 2, "LM= needs a whole number, got 'two'"),
-    "fraction": ("LM=2.5\n", 1, "LM= needs a whole number"),
     "huge count": ("LM=" + "9" * 5000, 1, "LM= needs a whole number"),
     "two ids": ("LM=1\n1 2\nID=a\nID=b\n", 4, "a second ID=.* line 3"),
     "two curves": (CURVED + "CURVES=0\n", 11, "a second CURVES="),
     "curves first": ("CURVES=1\nPOINTS=1\n1 2\nLM=1\n1 2", 1, "curves before the landmarks"),
     "curve absent": ("LM=1\n1 2\nCURVES=1\nID=a\n", 4, "CURVES=1 on line 3.*expected block 1"),
-    "curve at the end": ("LM=1\n1 2\nCURVES=1\n", 3, "CURVES=1 on line 3"),
-    "curve of numbers": ("LM=1\n1 2\nCURVES=1\n3 4\n", 4, "CURVES=1 on line 3"),
     "curve cut": ("LM=1\n1 2\nCURVES=1\nPOINTS=2\n3 4\nID=a", 6, "POINTS=2 on line 4"),
     "points alone": ("LM=1\n1 2\nPOINTS=1\n3 4\n", 3, "more POINTS="),
     "scale": ("LM=1\n1 2\nSCALE=five\n", 3, "'five' is not a number"),
@@ -436,19 +382,6 @@ def test_any_text_is_read_or_raises_with_a_line(text, apply_scale, missing, nega
     assert missing == "nan" or not np.isnan(file.landmarks).any()
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-@given(mutated())
-def test_any_file_that_can_be_read_round_trips(tmp_path_factory, text):
-    try:
-        file = parse(text, missing="nan", negative="keep")
-    except ValueError:
-        return
-    file.scales[file.scales <= 0] = np.nan  # these can be read, but not written
-    again = written_again(file, tmp_path_factory.mktemp("tps") / "file.tps")
-    assert_same(again, file)
-    assert str(again.curves) == str(file.curves)
-
-
 # ---------------------------------------------------------------------------- labels
 
 
@@ -480,33 +413,21 @@ def test_labels():
 ONE = np.ones((1, 2, 2))
 REJECTED = {
     "line break in an id": ({"ids": ["a\nb"]}, "ids of .* on one line"),
-    "CR in an image": ({"images": ["a\rb"]}, "images of write_tps must be plain text"),
     "zero byte": ({"comments": ["a\0"]}, "comments of write_tps must be plain text"),
-    "surrogate": ({"ids": ["\udc80"]}, "ids of write_tps must be plain text"),
     "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1 "),
     "empty id": ({"ids": [""]}, r"id of specimen 1 \(index 0\) is ''"),
-    "no id": ({"ids": [None]}, r"id of specimen 1 \(index 0\) is None"),
     "number for a comment": ({"comments": [3]}, "comments of .* got 3 for"),
     "too many ids": ({"ids": ["a", "b"]}, "one entry for each of the 1 specimens; got 2"),
-    "one text": ({"ids": "a"}, "one entry for each"),
-    "no length": ({"images": 5}, "images of write_tps .* got 5"),
     "scale 0": ({"scales": [0.0]}, "1 positive finite numbers"),
     "scale infinite": ({"scales": [math.inf]}, "scales contains infinity"),
-    "two scales": ({"scales": [1.0, 2.0]}, "1 positive finite numbers"),
     "curves": ({"curves": [3]}, "curves of write_tps .* got 3 for specimen 1"),
     "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
     "flat curve": ({"curves": [[np.ones(2)]]}, r"curve 1 \(index 0\) of specimen 1 \(in.* shape"),
-    "two of other": ({"other": [{}, {}]}, "one entry for each of the 1 specimens; got 2"),
     "other is text": ({"other": ["A=b"]}, "other of .* got 'A=b'"),
     "reserved name": ({"other": [{"OUTLINES": "1"}]}, "'OUTLINES' for specimen 1 .* reserved"),
     "name in small letters": ({"other": [{"sex": "f"}]}, "in capitals.* got 'sex' for"),
-    "name with =": ({"other": [{"A=B": "f"}]}, "have no =; got 'A=B'"),
-    "name with blanks": ({"other": [{"A ": "f"}]}, "names in other .* got 'A '"),
-    "name with a line break": ({"other": [{"A\nB": "f"}]}, r"names in other .* got 'A\\nB'"),
     "name of digits": ({"other": [{"1": "f"}]}, "begin with a letter .* got '1'"),
-    "no name": ({"other": [{"": "f"}]}, "begin with a letter .* got ''"),
     "number in other": ({"other": [{"AGE": 3}]}, r"other\['AGE'\] .* got 3 for"),
-    "CR in other": ({"other": [{"SEX": "a\rb"}]}, r"other\['SEX'\] of .* on one line"),
 }
 
 
@@ -539,18 +460,3 @@ def test_all_forms_of_landmarks_are_written(tmp_path, form):
     write_tps(tmp_path / "a.tps", forms[form], ids=["a", "b"])
     write_tps(tmp_path / "b.tps", points, ids=["a", "b"])
     assert (tmp_path / "a.tps").read_text() == (tmp_path / "b.tps").read_text()
-
-
-def test_names_default_to_numbers_and_may_be_numbers(tmp_path):
-    write_tps(tmp_path / "a.tps", POINTS, images=["x.jpg", None])
-    assert read_tps(tmp_path / "a.tps").ids == ["1", "2"]
-    write_tps(tmp_path / "a.tps", POINTS.astype(np.float32), ids=np.arange(2))
-    assert read_tps(tmp_path / "a.tps").ids == ["0", "1"]
-
-
-def test_places_that_cannot_be_written(tmp_path):
-    with pytest.raises(ValueError, match="is a folder"):
-        write_tps(tmp_path, POINTS)
-    with pytest.raises(FileNotFoundError, match="no folder"):
-        write_tps(tmp_path / "absent" / "a.tps", POINTS)
-    assert not list(tmp_path.iterdir())
