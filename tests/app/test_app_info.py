@@ -255,28 +255,21 @@ def test_memory_is_of_the_right_order(monkeypatch, n, command):
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert peak / 3 < found.extra_bytes < 3 * peak
-    assert found.extra_bytes < found.peak_bytes < 20 * resident_memory()
+    assert peak / 3 < found["extra_bytes"] < 3 * peak
+    assert found["extra_bytes"] < found["peak_bytes"] < 20 * resident_memory()
 
 
 def test_times_are_extrapolated_by_the_plan(monkeypatch):
     """Cubic in the rows with LAPACK, quadratic with products, linear with coordinates."""
-    seconds = {32: 0.5, 250: 0.5, 500: 1.5, 1000: 1.0, 2000: 1.5}
-    monkeypatch.setattr(forecast, "_probe", lambda d, c, p, size: {"decomposition": seconds[size]})
+    monkeypatch.setattr(forecast, "_probe", lambda *_: {"decomposition": 1.5, "page": 2.0})
     X = np.random.default_rng(0).normal(size=(1000, 2))
-    cubic, quadratic, linear = 8 / 7, 4 / 3, 1.0  # seconds for as many rows as in the sample
-    for n, expected in (
-        (1000, 1.5 + cubic * (2**3 - 1)),
-        (3000, 1.5 + quadratic * (6**2 - 1)),
-        (300_000, 1.5 + linear * (150 - 1)),
-    ):
+    for n, factor in ((1000, 2**3), (3000, 6**2), (300_000, 150)):
         data = table(np.resize(X, (n, 2)))
         plan = kpga_plan(data, None, 2)
         found = estimate(data, plan, "embed", None, 2)
-        assert found.parts["decomposition"] == pytest.approx(expected)
-        assert sum(found.parts.values()) == pytest.approx(found.seconds)
-        assert "orthodrome embed --method kpga --components 2" in estimate_line(vars(found))
-    assert found.extra_bytes < 300_000 * 512 * 8 * 2
+        assert 0 < found["seconds"] - 1.5 * factor - 2.0 <= 10.0  # to import the package
+        assert "orthodrome embed --method kpga --components 2" in estimate_line(found)
+    assert found["extra_bytes"] < 300_000 * 512 * 8 * 2
 
 
 @needs_pages

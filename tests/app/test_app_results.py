@@ -5,17 +5,16 @@ import io
 import re
 import warnings
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 
 from optional import needs
-from orthodrome import PatchDenoiser
+from orthodrome.app import comparison
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.comparison import Comparison, MethodResult, _model
-from orthodrome.app.denoising import Denoising
+from orthodrome.app.comparison import MethodResult, compare, recommendation, simplest_best
+from orthodrome.app.denoising import denoise
 from orthodrome.app.embedding import embed
 from orthodrome.app.inputs import Data, InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model, program
@@ -111,49 +110,39 @@ def test_warnings_become_notes():
 # ---------------------------------------------------------------------------- results and pages
 
 
-def compared(*areas, n_rows=4):
-    methods = [
-        MethodResult(
-            name,
-            SQUARE.X,
-            SimpleNamespace(area=area, curve=np.array([area, area, 1.0])),
-            np.zeros(3),
-            None,
-            0.0,
-        )
+def compared(monkeypatch, *areas):
+    monkeypatch.setattr(comparison, "neighborhood_area", lambda curve: curve[0])
+    return [
+        MethodResult(name, SQUARE.X, np.array([area, 1.0]), np.zeros(3), None, 0.0)
         for name, area in zip((LINEAR, "kpca", "kpga"), areas, strict=False)
     ]
-    choice = Choice("kpca", standardize=True)
-    model = _model(LINEAR, SQUARE, choice, 2)
-    return Comparison(SQUARE, choice, model, (), {"kpca": 0.0}, 2, n_rows, tuple(methods))
 
 
-def test_recommendations():
-    assert compared(0.5, 0.5, 0.5).best.method == LINEAR  # the simplest of equals
-    assert compared(0.5, 0.9, 0.9).best.method == "kpca"
+def test_recommendations(monkeypatch):
+    # the simplest of equals
+    assert simplest_best(compared(monkeypatch, 0.5, 0.5, 0.5)).method == LINEAR
+    assert simplest_best(compared(monkeypatch, 0.5, 0.9, 0.9)).method == "kpca"
     advice = "try more than 2 components (--components)."
-    assert compared(0.1, 0.2).recommendation().endswith(advice)
-    assert advice not in compared(0.1, 0.3).recommendation()
-    model = compared(0.5).model
-    assert isinstance(model, Pipeline)
-    np.testing.assert_allclose(model[0].fit_transform(SQUARE.X).std(axis=0), 1.0)
+    assert recommendation(compared(monkeypatch, 0.1, 0.2), 2).endswith(advice)
+    assert advice not in recommendation(compared(monkeypatch, 0.1, 0.3), 2)
 
 
 @needs("plotly")
-def test_sampling_is_on_the_page():
-    section = compared(0.5, 0.5, n_rows=9).sections()[0]
+def test_sampling_is_on_the_page(monkeypatch):
+    monkeypatch.setattr(comparison, "MAX_ROWS", 4)
+    data = table(np.random.default_rng(0).normal(size=(9, 2)))
+    found = compare(data, Choice("kpca", standardize=True), methods=(LINEAR, "kpca"))
+    assert isinstance(found.model, Pipeline)
     words = "2 components of each method. 4 of 9 rows were drawn at random."
-    assert section.blocks[0].text.endswith(words)
+    assert found.sections()[0].blocks[0].text.endswith(words)
 
 
 @needs("plotly")
 def test_the_lines_of_a_colour_image_clean_each_channel():
-    image = np.random.default_rng(0).random((4, 4, 3))
-    found = Denoising(
-        "a.png", image, image, PatchDenoiser(2), (0.1,) * 3, True, (1,) * 3, (), {"red": 0.0}
-    )
+    image = np.random.default_rng(0).random((8, 8, 3))
+    found = denoise("a.png", image, patch_size=2, noise=0.1)
     assert "'blue'" in repr(found.sections())
-    text = program(*found.python(""))
+    text = program(*found.python)
     assert text.startswith("import numpy as np\nfrom orthodrome.app import write_image\n")
     assert "channels = [model.denoise(data[..., c].copy()) for c in range(3)]" in text
 

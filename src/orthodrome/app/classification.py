@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,140 +13,11 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 
 from ..plots import confusion
-from ..plots.report import Block, Note, Picture, Section, Table, Text
+from ..plots.report import Note, Picture, Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .pages import count, opening_blocks
-from .results import Report, Result, Work, silent
-
-
-@dataclass(frozen=True)
-class Classification(Result):
-    """The result of :func:`classify`.
-
-    Attributes
-    ----------
-    classes : ndarray
-        The classes of the training data and of the tested rows.
-    tested : Data
-        The rows that were predicted: those of the test file, or `data` in cross-validation.
-    predicted : ndarray of shape (n,)
-        Their predicted labels.
-    accuracies : tuple of float
-        One accuracy per fold, or one for the test file; empty if it has no labels.
-    """
-
-    file = "predictions.csv"
-
-    classes: NDArray[Any]
-    tested: Data
-    predicted: NDArray[Any]
-    accuracies: tuple[float, ...]
-
-    @property
-    def error(self) -> float | None:
-        """Standard error of the mean accuracy. Folds share training rows, so it is approximate."""
-        n = len(self.accuracies)
-        return float(np.std(self.accuracies, ddof=1) / np.sqrt(n)) if n > 1 else None
-
-    @property
-    def majority(self) -> float:
-        """Accuracy of always predicting the largest class."""
-        counts = np.unique(np.asarray(self.tested.labels), return_counts=True)[1]
-        return float(counts.max()) / len(self.predicted)
-
-    def test_description(self) -> str:
-        """Return how the classifier was tested."""
-        if self.tested is self.data:
-            return f"with {len(self.accuracies)}-fold stratified cross-validation"
-        return f"on the {len(self.tested)} rows of {self.tested.path}"
-
-    @property
-    def rows(self) -> Data:
-        """The rows of the table: the predicted rows."""
-        return self.tested
-
-    def columns(self) -> dict[str, Iterable[Any]]:
-        """Return the predicted labels."""
-        return {"predicted": self.predicted.tolist()}
-
-    def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the summary as a dict for JSON and as lines of text."""
-        n = len(self.data)
-        lines = [
-            f"{count(n, 'row')} in {len(self.classes)} classes (method: {self.choice.method})."
-        ]
-        if not self.accuracies:
-            return {"n_rows": n}, [*lines, self._no_labels()]
-        accuracy = float(np.mean(self.accuracies))
-        error = "" if self.error is None else f" ± {self.error:.1%}"
-        lines.append(
-            f"Accuracy {accuracy:.1%}{error} {self.test_description()} (always predicting the "
-            f"largest class: {self.majority:.1%})."
-        )
-        facts = {"n_rows": n, "accuracy": accuracy, "error": self.error, "majority": self.majority}
-        return facts, lines
-
-    def _no_labels(self) -> str:
-        return f"{self.tested.path} has no labels, so the accuracy is unknown."
-
-    def sections(self) -> list[Section]:
-        """Return the sections of the page."""
-        tested = f"{len(self.classes)} classes. Tested {self.test_description()}."
-        blocks = opening_blocks(self, tested)
-        if self.accuracies:
-            return [Section("Accuracy", [*blocks, *self._scores()]), self._confusion()]
-        names, counts = np.unique(self.predicted, return_counts=True)
-        rows = [[str(name), int(count)] for name, count in zip(names, counts, strict=True)]
-        table = Table("Predictions", ["class", "rows"], rows)
-        return [Section("Accuracy", [*blocks, Note(self._no_labels()), table])]
-
-    def _scores(self) -> list[Block]:
-        error = "" if self.error is None else f" ± {self.error:.1%} (standard error over folds)"
-        scores = precision_recall_fscore_support(
-            self.tested.labels, self.predicted, labels=self.classes, zero_division=0.0
-        )
-        rows = [
-            [str(name), f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", int(n)]
-            for name, precision, recall, f1, n in zip(self.classes, *scores, strict=True)
-        ]
-        return [
-            Text(
-                f"Accuracy {np.mean(self.accuracies):.1%}{error}. Always predicting the largest "
-                f"class would give {self.majority:.1%}."
-            ),
-            Table("Classes", ["class", "precision", "recall", "F1", "rows"], rows),
-        ]
-
-    def _confusion(self) -> Section:
-        true = np.asarray(self.tested.labels)
-        picture = Picture.of(
-            confusion(true, self.predicted, labels=self.classes),
-            "confusion",
-            alt="Confusion matrix: number of rows for each true and each predicted class. The "
-            "table below has the same numbers.",
-            caption="Confusion matrix. Rows: true classes; columns: predicted classes.",
-        )
-        names = [str(name) for name in self.classes]
-        counts = confusion_matrix(true, self.predicted, labels=self.classes).tolist()
-        rows = [[name, *row] for name, row in zip(names, counts, strict=True)]
-        table = Table("Number of rows by true and predicted class", ["true class", *names], rows)
-        return Section("Confusion", [picture, table])
-
-    def python(self, testing: str) -> list[str]:
-        """Return Python code that fits and tests the model."""
-        fit = "model.fit(data.X, data.labels)"
-        if self.tested is not self.data:
-            accuracy = ["accuracy = (predicted == test.labels).mean()"]
-            lines = [f"test = {testing}", fit, "predicted = model.predict(test.X)"]
-            return lines + accuracy if self.accuracies else lines
-        n, seed = len(self.accuracies), self.choice.seed
-        return [
-            f"folds = StratifiedKFold({n}, shuffle=True, random_state={seed})",
-            "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)",
-            "accuracy = (predicted == data.labels).mean()",
-            fit,
-        ]
+from .results import Report, Result, Work, silent, table_and_model
 
 
 def classify(
@@ -156,7 +27,7 @@ def classify(
     *,
     test: Data | None = None,
     n_folds: int = 5,
-) -> Classification:
+) -> Result:
     """Fit a classifier to labelled rows, and test it.
 
     Parameters
@@ -175,40 +46,112 @@ def classify(
 
     Returns
     -------
-    Classification
-        The fitted model and its predictions.
+    Result
+        The fitted model, the table of predictions and the page.
     """
     labels = _check_labels(data)
     work = Work(report, test=0 if test is not None else n_folds, fit=1)
     model = make_model(choice, data)
+    fit = "model.fit(data.X, data.labels)"
     if test is None:
         _check_folds(data, labels, n_folds)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
         with work.step("test") as advance:
-            predicted, accuracies = _predict_folds(
-                model, data.X, labels, n_folds, choice.seed, advance
-            )
+            predicted, accuracies = _predict_folds(model, data.X, labels, folds, advance)
+        how = f"with {n_folds}-fold stratified cross-validation"
+        predict = "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)"
+        python = [f"folds = {folds!r}", predict, fit]
     with work.step("fit", model):
         model.fit(data.X, labels)
     if test is not None:
         check_same_columns(data.columns, test)
         predicted = np.asarray(model.predict(test.X))
         accuracies = [] if test.labels is None else [float(np.mean(predicted == test.labels))]
+        how = f"on the {len(test)} rows of {test.path}"
+        python = [fit, "predicted = model.predict(test.X)"]
+    if accuracies:
+        name = "data" if test is None else "test"
+        python.append(f"accuracy = (predicted == {name}.labels).mean()")
     tested = data if test is None else test
-    classes = np.asarray(last_step(model).classes_)
-    if tested.labels is not None:
-        unknown = np.setdiff1d(tested.labels, classes)
-        if len(unknown):
-            n = int(np.isin(tested.labels, unknown).sum())
-            work.notes.append(
-                f"{tested.path}: {n} rows have labels that are not in the training data "
-                f"({', '.join(map(str, unknown[:5]))}), so no prediction of "
-                "them can be correct."
-            )
-            classes = np.union1d(classes, unknown)
-    notes = tuple(work.notes)
-    return Classification(
-        data, choice, model, notes, work.seconds, classes, tested, predicted, tuple(accuracies)
+    classes = _all_classes(last_step(model).classes_, tested, work)
+    facts, score = _summary(len(data), tested, accuracies, how)
+    lines = [
+        f"{count(len(data), 'row')} in {len(classes)} classes (method: {choice.method}).",
+        score,
+    ]
+    opening = partial(opening_blocks, data, work, f"{len(classes)} classes. Tested {how}.")
+    sections = partial(_sections, opening, tested, predicted, classes, score)
+    table = {"predicted": predicted.tolist()}
+    files = table_and_model("predictions.csv", tested, table, model, data)
+    return Result(model, work, facts, lines, sections, python, files)
+
+
+def _all_classes(classes: NDArray[Any], tested: Data, work: Work) -> NDArray[Any]:
+    """Return the classes of the model and of the tested rows; note those unknown to the model."""
+    if tested.labels is None:
+        return classes
+    unknown = np.setdiff1d(tested.labels, classes)
+    if len(unknown):
+        n = int(np.isin(tested.labels, unknown).sum())
+        work.notes.append(
+            f"{tested.path}: {n} rows have labels that are not in the training data "
+            f"({', '.join(map(str, unknown[:5]))}), so no prediction of them can be correct."
+        )
+    return np.union1d(classes, unknown)
+
+
+def _summary(n: int, tested: Data, accuracies: list[float], how: str) -> tuple[dict[str, Any], str]:
+    """Return the accuracy, its standard error, and that of the largest class."""
+    if tested.labels is None:
+        return {"n_rows": n}, f"{tested.path} has no labels, so the accuracy is unknown."
+    accuracy, error, spread = float(np.mean(accuracies)), None, ""
+    if len(accuracies) > 1:  # approximate, since folds share training rows
+        error = float(np.std(accuracies, ddof=1) / np.sqrt(len(accuracies)))
+        spread = f" ± {error:.1%} (standard error over folds)"
+    counts = np.unique(tested.labels, return_counts=True)[1]
+    majority = float(counts.max()) / len(tested)
+    return {"n_rows": n, "accuracy": accuracy, "error": error, "majority": majority}, (
+        f"Accuracy {accuracy:.1%}{spread} {how} (always predicting the largest class: "
+        f"{majority:.1%})."
     )
+
+
+def _sections(
+    opening: Callable[[], list[Any]],
+    tested: Data,
+    predicted: NDArray[Any],
+    classes: NDArray[Any],
+    score: str,
+) -> list[Section]:
+    """Return the sections of the page."""
+    if tested.labels is None:
+        found, counts = np.unique(predicted, return_counts=True)
+        rows: list[list[Any]] = [[str(n), int(c)] for n, c in zip(found, counts, strict=True)]
+        table = Table("Predictions", ["class", "rows"], rows)
+        return [Section("Accuracy", [*opening(), Note(score), table])]
+    scores = precision_recall_fscore_support(
+        tested.labels, predicted, labels=classes, zero_division=0.0
+    )
+    rows = [
+        [str(name), f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", int(n)]
+        for name, precision, recall, f1, n in zip(classes, *scores, strict=True)
+    ]
+    table = Table("Classes", ["class", "precision", "recall", "F1", "rows"], rows)
+    picture = Picture.of(
+        confusion(tested.labels, predicted, labels=classes),
+        "confusion",
+        alt="Confusion matrix: number of rows for each true and each predicted class. The "
+        "table below has the same numbers.",
+        caption="Confusion matrix. Rows: true classes; columns: predicted classes.",
+    )
+    names = list(map(str, classes))
+    matrix = confusion_matrix(tested.labels, predicted, labels=classes).tolist()
+    rows = [[name, *row] for name, row in zip(names, matrix, strict=True)]
+    numbers = Table("Number of rows by true and predicted class", ["true class", *names], rows)
+    return [
+        Section("Accuracy", [*opening(), Text(score), table]),
+        Section("Confusion", [picture, numbers]),
+    ]
 
 
 def _check_labels(data: Data) -> NDArray[Any]:
@@ -241,17 +184,15 @@ def _predict_folds(
     model: Any,
     X: NDArray[Any],
     labels: NDArray[Any],
-    n_folds: int,
-    seed: int,
+    folds: StratifiedKFold,
     advance: Callable[[float], None],
 ) -> tuple[NDArray[Any], list[float]]:
     """Predict each fold with a model fitted to the others; return also the accuracies."""
     predicted, accuracies = np.empty_like(labels), []
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for number, (train, test) in enumerate(folds.split(labels, labels)):
+    for train, test in folds.split(labels, labels):
         predicted[test] = clone(model).fit(X[train], labels[train]).predict(X[test])
         accuracies.append(float(np.mean(predicted[test] == labels[test])))
-        advance((number + 1) / n_folds)
+        advance(len(accuracies) / folds.get_n_splits())
     return predicted, accuracies
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,122 +16,10 @@ from ..plots.report import Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .pages import count, opening_blocks, scatter, shapes_section
-from .results import Report, Result, Work, silent
+from .results import Report, Result, Work, silent, table_and_model
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement between clusters and labels.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The labels.
-    counts : ndarray of shape (n_labels, n_clusters)
-        Number of rows of each label in each cluster.
-    error : float
-        Fraction of rows that disagree with the best matching of clusters to labels.
-    majority_error : float
-        The same with all rows in a single cluster.
-    information : float
-        Variation of information, in nats; 0 if clusters and labels are the same partition.
-    """
-
-    names: tuple[str, ...]
-    counts: NDArray[np.int64]
-    error: float
-    majority_error: float
-    information: float
-
-
-@dataclass(frozen=True)
-class Clustering(Result):
-    """The result of :func:`cluster`."""
-
-    file = "clusters.csv"
-
-    labels: NDArray[np.intp]
-    probabilities: NDArray[np.float64] | None  # probability of the assigned cluster
-    coordinates: NDArray[np.float64]  # two columns, for the scatter plot
-    agreement: Agreement | None
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of rows in each cluster."""
-        return np.bincount(self.labels, minlength=n_clusters(self.choice)).tolist()
-
-    def columns(self) -> dict[str, Iterable[Any]]:
-        """Return the cluster of each row, and its probability if the method has one."""
-        columns: dict[str, Iterable[Any]] = {"cluster": self.labels.tolist()}
-        if self.probabilities is not None:
-            columns["probability"] = self.probabilities.tolist()
-        return columns
-
-    def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the summary as a dict for JSON and as lines of text."""
-        facts: dict[str, Any] = {"n_rows": len(self.data), "sizes": self.sizes}
-        sizes = ", ".join(map(str, self.sizes))
-        rows, clusters = count(len(self.data), "row"), count(len(self.sizes), "cluster")
-        kind = "size" if len(self.sizes) == 1 else "sizes"
-        lines = [f"{rows} in {clusters} of {kind} {sizes} (method: {self.choice.method})."]
-        if self.agreement is not None:
-            error, majority = self.agreement.error, self.agreement.majority_error
-            facts |= {"error": error, "majority_error": majority}
-            lines.append(
-                f"Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
-                f"{majority:.1%})."
-            )
-        return facts, lines
-
-    def sections(self) -> list[Section]:
-        """Return the sections of the page."""
-        names = np.array([f"cluster {label}" for label in self.labels])
-        details = {self.data.label_title: self.data.labels, "probability": self.probabilities}
-        points = scatter(
-            self.data,
-            self.coordinates,
-            "Each point is a row of the file, coloured by its cluster. The coordinates come from "
-            "kernel PCA with the same kernel.",
-            labels=names,
-            label_name="cluster",
-            details={name: column for name, column in details.items() if column is not None},
-        )
-        n, sizes = len(self.labels), self.sizes
-        rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
-        table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
-        blocks = [*opening_blocks(self, f"{count(len(sizes), 'cluster')}."), points, table]
-        sections = [Section("Clusters", blocks)]
-        if self.agreement is not None:
-            sections.append(self._agreement(self.agreement))
-        if self.data.kind == "shapes":
-            sections.append(shapes_section(self.data, names, "The shapes of each cluster"))
-        return sections
-
-    def _agreement(self, found: Agreement) -> Section:
-        header = [self.data.label_title, *(f"cluster {c}" for c in range(found.counts.shape[1]))]
-        table_rows = zip(found.names, found.counts.tolist(), strict=True)
-        rows = [[name, *counts] for name, counts in table_rows]
-        text = (
-            "With the best matching of clusters to labels, they disagree for "
-            f"{found.error:.1%} of the rows; with a single cluster it would be "
-            f"{found.majority_error:.1%}. Variation of information: {found.information:.3f} nats "
-            "(0: identical groups). The labels were not used for clustering."
-        )
-        table = Table("Number of rows of each label in each cluster", header, rows)
-        return Section("Clusters and labels", [Text(text), table])
-
-    def python(self, testing: str) -> list[str]:
-        """Return Python code that fits the model."""
-        estimator = "model" if last_step(self.model) is self.model else "model[-1]"
-        return ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
-
-
-def n_clusters(choice: Choice) -> int:
-    """Return the number of clusters, the first parameter of a choice."""
-    return int(next(iter(choice.parameters.values())))
-
-
-def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
+def cluster(data: Data, choice: Choice, report: Report = silent) -> Result:
     """Cluster the rows of a file.
 
     Parameters
@@ -144,42 +33,91 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Clustering:
 
     Returns
     -------
-    Clustering
-        The fitted model and the cluster of each row.
+    Result
+        The fitted model, the table of clusters and the page.
     """
     work = Work(report, clustering=8, picture=2)
     model = make_model(choice, data)
-    if n_clusters(choice) > len(data):
+    k = int(next(iter(choice.parameters.values())))
+    if k > len(data):
         raise InputError(
-            f"{data.path}: -k {n_clusters(choice)} exceeds the number of rows ({len(data)}). Use a "
-            "smaller -k."
+            f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
         )
     with work.step("clustering", model):
         model.fit(data.X)
-        probabilities = None
+        clusters = np.asarray(last_step(model).labels_)
+        table: dict[str, Iterable[Any]] = {"cluster": clusters.tolist()}
         if hasattr(model, "predict_proba"):
-            probabilities = np.asarray(model.predict_proba(data.X)).max(axis=1)
+            table["probability"] = np.asarray(model.predict_proba(data.X)).max(axis=1).tolist()
     plot_parameters = {"n_components": min(2, len(data))}
     kpca = make_model(replace(choice, method="kpca", parameters=plot_parameters), data)
     with work.step("picture", kpca):
         points = np.asarray(kpca.fit_transform(data.X))
     points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # kernel PCA may find only one
-    labels = np.asarray(last_step(model).labels_)
-    agreed = None if data.labels is None else agreement(data.labels, labels)
-    return Clustering(
-        data, choice, model, tuple(work.notes), work.seconds, labels, probabilities, points, agreed
-    )
+    sizes = np.bincount(clusters, minlength=k).tolist()
+    facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes}
+    lines = [
+        f"{count(len(data), 'row')} in {count(k, 'cluster')} of {'size' if k == 1 else 'sizes'} "
+        f"{', '.join(map(str, sizes))} (method: {choice.method})."
+    ]
+    if data.labels is not None:
+        error = float(clustering_error(data.labels, clusters))
+        majority = 1 - float(np.unique(data.labels, return_counts=True)[1].max()) / len(data)
+        facts |= {"error": error, "majority_error": majority}
+        lines.append(
+            f"Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
+            f"{majority:.1%})."
+        )
+    files = table_and_model("clusters.csv", data, table, model, data)
+    sections = partial(_sections, data, work, points, table, facts)
+    estimator = "model" if last_step(model) is model else "model[-1]"
+    python = ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
+    return Result(model, work, facts, lines, sections, python, files)
 
 
-def agreement(labels: NDArray[Any], clusters: NDArray[np.intp]) -> Agreement:
-    """Compare clusters with labels."""
-    names, codes = np.unique(labels, return_inverse=True)
-    counts = np.zeros((len(names), int(clusters.max()) + 1), dtype=np.int64)
-    counts[:, np.unique(clusters)] = contingency_matrix(codes, clusters)
-    return Agreement(
-        tuple(map(str, names)),
-        counts,
-        float(clustering_error(codes, clusters)),
-        1 - float(counts.sum(axis=1).max()) / len(labels),
-        float(variation_of_information(codes, clusters)),
+def _sections(
+    data: Data,
+    work: Work,
+    points: NDArray[np.float64],
+    table: dict[str, Any],
+    facts: dict[str, Any],
+) -> list[Section]:
+    """Return the sections of the page."""
+    names = np.array([f"cluster {label}" for label in table["cluster"]])
+    details = {data.label_title: data.labels, "probability": table.get("probability")}
+    plot = scatter(
+        data,
+        points,
+        "Each point is a row of the file, coloured by its cluster. The coordinates come from "
+        "kernel PCA with the same kernel.",
+        labels=names,
+        label_name="cluster",
+        details={name: column for name, column in details.items() if column is not None},
     )
+    n, sizes = len(data), facts["sizes"]
+    rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
+    size_table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
+    opening = opening_blocks(data, work, f"{count(len(sizes), 'cluster')}.")
+    sections = [Section("Clusters", [*opening, plot, size_table])]
+    if data.labels is not None:
+        sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
+    if data.kind == "shapes":
+        sections.append(shapes_section(data, names, "The shapes of each cluster"))
+    return sections
+
+
+def _agreement(
+    data: Data, labels: NDArray[Any], clusters: NDArray[np.intp], facts: dict[str, Any]
+) -> Section:
+    """Return the section that compares clusters with labels."""
+    header = [data.label_title, *(f"cluster {c}" for c in np.unique(clusters))]
+    counts = contingency_matrix(labels, clusters).tolist()
+    rows = [[str(name), *row] for name, row in zip(np.unique(labels), counts, strict=True)]
+    text = (
+        f"With the best matching of clusters to labels, they disagree for {facts['error']:.1%} of "
+        f"the rows; with a single cluster it would be {facts['majority_error']:.1%}. Variation of "
+        f"information: {variation_of_information(labels, clusters):.3f} nats (0: identical "
+        "groups). The labels were not used for clustering."
+    )
+    table = Table("Number of rows of each label in each cluster", header, rows)
+    return Section("Clusters and labels", [Text(text), table])

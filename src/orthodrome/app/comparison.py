@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from ..metrics import neighborhood_area
 from ..plots import neighborhood
 from ..plots.report import Note, Picture, Section, Table
-from .embedding import Quality, all_equal, neighbor_quality
+from .embedding import all_equal, neighbor_curve
 from .inputs import Data, InputError
 from .models import LINEAR, Choice, make_model
 from .pages import count, opening_blocks, scatter
@@ -40,7 +42,7 @@ class MethodResult:
         A key of `TITLES`.
     coordinates : ndarray of shape (n, n_components)
         Coordinates of the compared rows.
-    quality : Quality
+    curve : ndarray of shape (n - 1,)
         Fraction of neighbours preserved.
     areas : ndarray of shape (n_halves,)
         Area for each random half of the rows; all methods use the same halves.
@@ -52,106 +54,25 @@ class MethodResult:
 
     method: str
     coordinates: NDArray[np.float64]
-    quality: Quality
+    curve: NDArray[np.float64]
     areas: NDArray[np.float64]
     neighbor_accuracy: float | None
     seconds: float
 
-    def is_worse_than(self, best: MethodResult) -> bool:
-        """Return whether `best` has a larger area, by more than two standard deviations."""
-        gain = best.quality.area - self.quality.area
-        return gain > _MIN_DIFFERENCE and gain > 2 * float(np.std(best.areas - self.areas, ddof=1))
-
-
-@dataclass(frozen=True)
-class Comparison(Result):
-    """The result of :func:`compare`. `data` has the compared rows only."""
-
-    n_components: int
-    n_rows: int  # number of rows in the file
-    methods: tuple[MethodResult, ...]
+    @property
+    def area(self) -> float:
+        """The area between the curve and chance."""
+        return neighborhood_area(self.curve)
 
     @property
-    def best(self) -> MethodResult:
-        """The simplest method whose area is not significantly below the largest."""
-        largest = max(self.methods, key=lambda each: each.quality.area)
-        return next(each for each in self.methods if not each.is_worse_than(largest))
+    def title(self) -> str:
+        """The name of the method."""
+        return TITLES[self.method]
 
-    def recommendation(self) -> str:
-        """Return which method to use, and how clear the difference is."""
-        best, components = self.best, count(self.n_components, "component")
-        others = [each for each in self.methods if each is not best]
-        worse = [each for each in others if each.is_worse_than(best)]
-        equal = ", ".join(TITLES[each.method] for each in others if each not in worse)
-        text = (
-            f"Use {TITLES[best.method]}: with {components} it preserves the neighbours of these "
-            f"{len(self.data.X)} rows best (area {best.quality.area:.3f}, where 1 is perfect)."
-        )
-        if worse:
-            areas = ", ".join(f"{TITLES[e.method]} {e.quality.area:.3f}" for e in worse)
-            text += f" Clearly worse: {areas}."
-        if equal:
-            text += f" Not significantly different: {equal}. The simplest method was chosen."
-        if best.method == LINEAR:
-            text += (
-                " Either the data are nearly flat, or the kernel does not suit them. The larger "
-                "the bandwidth (--sigma), the closer kernel PCA is to PCA."
-            )
-        if best.quality.area < 0.3:
-            text += f" All areas are small: try more than {components} (--components)."
-        return text
-
-    def files(self) -> dict[str, bytes]:
-        """Return no files; only the page is written."""
-        return {}
-
-    def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the summary as a dict for JSON and as lines of text."""
-        recommendation = self.recommendation()
-        facts = {
-            "n_rows": len(self.data),
-            "areas": {each.method: each.quality.area for each in self.methods},
-            "best": self.best.method,
-            "recommendation": recommendation,
-        }
-        return facts, [recommendation]
-
-    def sections(self) -> list[Section]:
-        """Return the sections of the page."""
-        description = f"{count(self.n_components, 'component')} of each method."
-        if self.n_rows > len(self.data):
-            description += f" {len(self.data)} of {self.n_rows} rows were drawn at random."
-        first, *notes = opening_blocks(self, description)
-        blocks = [first, Note(self.recommendation()), *notes, self._table(), self._curves()]
-        sections = [Section("Comparison", blocks)]
-        for each in self.methods:
-            title = TITLES[each.method]
-            points = scatter(self.data, each.coordinates, f"Coordinates computed with {title}.")
-            sections.append(Section(title, [points]))
-        return sections
-
-    def _table(self) -> Table:
-        rows = []
-        for each in self.methods:
-            spread = float(np.std(each.areas, ddof=1))
-            row = [TITLES[each.method], f"{each.quality.area:.3f}", f"{spread:.3f}"]
-            if each.neighbor_accuracy is not None:
-                row.append(f"{each.neighbor_accuracy:.1%}")
-            rows.append([*row, f"{each.seconds:.2f}"])
-        header = ["method", "area", "±"]
-        header += ["nearest neighbour has the same label"] * (self.data.labels is not None)
-        title = "Methods. ±: standard deviation over random halves of the rows"
-        return Table(title, [*header, "seconds"], rows)
-
-    def _curves(self) -> Picture:
-        areas = (f"{TITLES[m.method]} area {m.quality.area:.3f}" for m in self.methods)
-        curves = {TITLES[each.method]: each.quality.curve for each in self.methods}
-        return Picture.of(
-            neighborhood(curves, xscale="log"),
-            "neighbourhoods",
-            alt=f"Fraction against the size of the neighbourhood: {', '.join(areas)}.",
-            caption="Fraction of nearest neighbours preserved by each method.",
-        )
+    def is_worse_than(self, best: MethodResult) -> bool:
+        """Return whether `best` has a larger area, by more than two standard deviations."""
+        gain = best.area - self.area
+        return gain > _MIN_DIFFERENCE and gain > 2 * float(np.std(best.areas - self.areas, ddof=1))
 
 
 def compare(
@@ -161,7 +82,7 @@ def compare(
     *,
     n_components: int = 2,
     methods: Sequence[str] = tuple(TITLES),
-) -> Comparison:
+) -> Result:
     """Fit PCA and all kernel decompositions, and compare the neighbours they preserve.
 
     Parameters
@@ -179,8 +100,8 @@ def compare(
 
     Returns
     -------
-    Comparison
-        The result of every method, and a recommendation.
+    Result
+        The recommended model, not fitted, and the page.
     """
     names = [name for name in methods if data.kind == "table" or name != LINEAR]
     weights = {name: 5.0 if name in ("kpns", "robust") else 1.0 for name in names}
@@ -200,13 +121,80 @@ def compare(
             coordinates = np.asarray(model.fit_transform(sample.X))
         seconds = work.seconds[name]
         results.append(_evaluate(name, model, sample, coordinates, choice.seed, seconds))
-    found = Comparison(
-        *(sample, choice, None, tuple(work.notes), work.seconds),
-        n_components,
-        len(data),
-        tuple(results),
+    best = simplest_best(results)
+    advice = recommendation(results, n_components)
+    facts = {
+        "n_rows": len(sample),
+        "areas": {each.method: each.area for each in results},
+        "best": best.method,
+        "recommendation": advice,
+    }
+    description = f"{count(n_components, 'component')} of each method."
+    if len(data) > len(sample):
+        description += f" {len(sample)} of {len(data)} rows were drawn at random."
+    sections = partial(_sections, sample, work, results, description, advice)
+    model = _model(best.method, sample, choice, n_components)
+    python = ["coordinates = model.fit_transform(data.X)"]
+    return Result(model, work, facts, [advice], sections, python, {})
+
+
+def simplest_best(results: Sequence[MethodResult]) -> MethodResult:
+    """Return the simplest method whose area is not significantly below the largest."""
+    largest = max(results, key=lambda each: each.area)
+    return next(each for each in results if not each.is_worse_than(largest))
+
+
+def recommendation(results: Sequence[MethodResult], n_components: int) -> str:
+    """Return which method to use, and how clear the difference is."""
+    best, components = simplest_best(results), count(n_components, "component")
+    others = [each for each in results if each is not best]
+    worse = ", ".join(f"{e.title} {e.area:.3f}" for e in others if e.is_worse_than(best))
+    equal = ", ".join(e.title for e in others if not e.is_worse_than(best))
+    text = (
+        f"Use {best.title}: with {components} it preserves the neighbours of these "
+        f"{len(best.coordinates)} rows best (area {best.area:.3f}, where 1 is perfect)."
     )
-    return replace(found, model=_model(found.best.method, sample, choice, n_components))
+    if worse:
+        text += f" Clearly worse: {worse}."
+    if equal:
+        text += f" Not significantly different: {equal}. The simplest method was chosen."
+    if best.method == LINEAR:
+        text += (
+            " Either the data are nearly flat, or the kernel does not suit them. The larger "
+            "the bandwidth (--sigma), the closer kernel PCA is to PCA."
+        )
+    if best.area < 0.3:
+        text += f" All areas are small: try more than {components} (--components)."
+    return text
+
+
+def _sections(
+    data: Data, work: Work, results: Sequence[MethodResult], description: str, advice: str
+) -> list[Section]:
+    """Return the sections of the page."""
+    rows = []
+    for each in results:
+        row = [each.title, f"{each.area:.3f}", f"{np.std(each.areas, ddof=1):.3f}"]
+        if each.neighbor_accuracy is not None:
+            row.append(f"{each.neighbor_accuracy:.1%}")
+        rows.append([*row, f"{each.seconds:.2f}"])
+    header = ["method", "area", "±"]
+    header += ["nearest neighbour has the same label"] * (data.labels is not None)
+    title = "Methods. ±: standard deviation over random halves of the rows"
+    table = Table(title, [*header, "seconds"], rows)
+    areas = ", ".join(f"{each.title} area {each.area:.3f}" for each in results)
+    curves = Picture.of(
+        neighborhood({each.title: each.curve for each in results}, xscale="log"),
+        "neighbourhoods",
+        alt=f"Fraction against the size of the neighbourhood: {areas}.",
+        caption="Fraction of nearest neighbours preserved by each method.",
+    )
+    first, *notes = opening_blocks(data, work, description)
+    sections = [Section("Comparison", [first, Note(advice), *notes, table, curves])]
+    for each in results:
+        points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")
+        sections.append(Section(each.title, [points]))
+    return sections
 
 
 def _model(name: str, data: Data, choice: Choice, n_components: int) -> Any:
@@ -223,18 +211,17 @@ def _evaluate(
     seed: int,
     seconds: float,
 ) -> MethodResult:
-    quality = neighbor_quality(model, data, coordinates, seed=seed)
-    assert quality is not None  # there are at least four rows, not all equal
+    curve = neighbor_curve(model, data, coordinates)
+    assert curve is not None  # there are at least four rows, not all equal
     rng = np.random.default_rng(seed)
     areas = []
     for _ in range(_N_HALVES):
         half = np.sort(rng.choice(len(data), max(4, len(data) // 2), replace=False))
-        rows, points = select_rows(data, half), coordinates[half]
-        half_quality = neighbor_quality(model, rows, points, seed=seed)
-        areas.append(np.nan if half_quality is None else half_quality.area)
+        half_curve = neighbor_curve(model, select_rows(data, half), coordinates[half])
+        areas.append(np.nan if half_curve is None else neighborhood_area(half_curve))
     accuracy = None
     if data.labels is not None:
         nearest = NearestNeighbors(n_neighbors=1).fit(coordinates)
         same = data.labels[nearest.kneighbors(return_distance=False)[:, 0]] == data.labels
         accuracy = float(np.mean(same))
-    return MethodResult(name, coordinates, quality, np.array(areas), accuracy, seconds)
+    return MethodResult(name, coordinates, curve, np.array(areas), accuracy, seconds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._core.files import writable_folder
 from ..datasets import make_von_mises_fisher
-from ..decomposition import KernelPCA
+from ..decomposition import KernelPCA, KernelPGA
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
@@ -28,10 +29,10 @@ from ..plots.interactive import require_plotly
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
 from .comparison import TITLES, compare
-from .embedding import Embedding, embed, spectrum_picture
+from .embedding import spectrum_picture
 from .inputs import Data
 from .inputs.data import column_names, row_names
-from .models import Choice, last_step
+from .models import Choice
 from .pages import reproduction_section
 from .results import Report, silent
 
@@ -222,12 +223,13 @@ def _directions(settings: Settings) -> Section:
     X = make_von_mises_fisher(n, d, 2, concentration, random_state=settings.seed)
     data = _data("directions", X, column_names(d))
     choice = Choice("kpca", "linear", seed=settings.seed)
-    all_components = {"n_components": None}
-    embeddings = {
-        method: embed(data, replace(choice, method=method, parameters=all_components))
-        for method in _METHODS[1:]
-    }
-    tangent = embeddings["kpga"].coordinates[:, :2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the comparison below repeats them as notes
+        models: dict[str, Any] = {
+            "kpca": KernelPCA(kernel="linear", random_state=settings.seed).fit(X),
+            "kpga": KernelPGA(kernel="linear", random_state=settings.seed).fit(X),
+        }
+    tangent = models["kpga"].embedding_[:, :2]
     angles = np.degrees(np.linalg.norm(tangent, axis=1))
     curve = neighborhood_preservation(X, tangent, kernel="linear", metric="geodesic")
     globe = Picture.of(
@@ -238,7 +240,13 @@ def _directions(settings: Settings) -> Section:
         caption="The sphere found by kernel PGA, with the mean and the two principal geodesics. "
         "Circles around the mean are 30° apart.",
     )
-    counts = [each.coordinates.shape[1] for each in embeddings.values()]
+    counts = [model.n_components_ for model in models.values()]
+    pictures = []
+    for method, model in models.items():
+        ratios = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
+        caption = f"{TITLES[method]}: {ratios} of the variance."
+        name = f"directions-spectrum-{method}"
+        pictures.append(replace(spectrum_picture(model), name=name, caption=caption))
     return Section(
         "Directions: kernel PCA and kernel PGA",
         [
@@ -256,19 +264,11 @@ def _directions(settings: Settings) -> Section:
                 "distances along the sphere, the neighbourhood score of the two coordinates of "
                 f"kernel PGA is {neighborhood_area(curve):.3f} (1: all neighbours preserved)."
             ),
-            Row([_spectrum(method, each) for method, each in embeddings.items()]),
+            Row(pictures),
             globe,
             *_comparison("", data, choice, _METHODS[1:]).blocks,
         ],
     )
-
-
-def _spectrum(method: str, found: Embedding) -> Picture:
-    model = last_step(found.model)
-    ratios = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
-    caption = f"{TITLES[method]}: {ratios} of the variance."
-    name = f"directions-spectrum-{method}"
-    return replace(spectrum_picture(model), name=name, caption=caption)
 
 
 # ---------------------------------------------------------------------------- reproduction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,89 +10,10 @@ from numpy.typing import NDArray
 
 from ..denoising import PatchDenoiser
 from ..plots import images
-from ..plots.report import Block, Note, Picture, Section, Table, Text
+from ..plots.report import Note, Picture, Section, Table, Text
 from .inputs import InputError
 from .inputs.images import encode_image
-from .results import Report, Work, silent
-
-
-@dataclass(frozen=True)
-class Denoising:
-    """The result of :func:`denoise`.
-
-    Attributes
-    ----------
-    image, cleaned : ndarray of shape (height, width) or (height, width, 3)
-        Pixels between 0 and 1.
-    noise : tuple of float
-        Standard deviation of the noise in each channel.
-    noise_given : bool
-        Whether the noise level was given as an option instead of estimated.
-    n_components : tuple of int
-        Number of components kept in each channel.
-    """
-
-    path: str
-    image: NDArray[np.float64]
-    cleaned: NDArray[np.float64]
-    model: PatchDenoiser
-    noise: tuple[float, ...]
-    noise_given: bool
-    n_components: tuple[int, ...]
-    notes: tuple[str, ...]
-    seconds: dict[str, float]
-
-    def files(self) -> dict[str, bytes]:
-        """Return the files to write, except the page."""
-        return {"cleaned.png": encode_image(self.cleaned)}
-
-    def summary(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the summary as a dict for JSON and as lines of text."""
-        levels = [255 * value for value in self.noise]
-        text = ", ".join(f"{level:.1f}" for level in levels)
-        kind = "Given noise" if self.noise_given else "Estimated noise"
-        facts = {"noise": levels, "n_components": list(self.n_components)}
-        return facts, [f"{kind}: {text} (pixels are 0 to 255)."]
-
-    def sections(self) -> list[Section]:
-        """Return the sections of the page."""
-        channels = zip(channel_names(self.image), self.noise, self.n_components, strict=True)
-        rows = [[name, f"{255 * noise:.1f}", n] for name, noise, n in channels]
-        kind = "given" if self.noise_given else "estimated"
-        header = ["channel", f"{kind} noise (pixels 0 to 255)", "components"]
-        height, width = self.image.shape[:2]
-        blocks: list[Block] = [
-            Text(f"{self.path}, {width} x {height} pixels."),
-            *map(Note, self.notes),
-            Table("Channels, each cleaned separately", header, rows),
-            self._picture("original", self.image, f"{self.path}, original."),
-            self._picture("cleaned", self.cleaned, f"{self.path}, cleaned."),
-            self._picture(
-                "removed",
-                0.5 + (self.image - self.cleaned) / 2,
-                "What was removed, shown on grey. Visible edges mean that detail was removed too.",
-            ),
-        ]
-        return [Section("Image", blocks)]
-
-    def _picture(self, name: str, image: NDArray[np.float64], caption: str) -> Picture:
-        figure = images({name: image[None]}, limits=(0.0, 1.0), cmap="gray")
-        return Picture.of(figure, name, alt=caption, caption=caption)
-
-    def python(self, testing: str) -> list[str]:
-        """Return Python code that denoises the image."""
-        lines = ["cleaned = model.denoise(data)"]
-        if self.image.ndim == 3:
-            lines = [
-                "channels = [model.denoise(data[..., c].copy()) for c in range(3)]",
-                "cleaned = np.stack(channels, axis=-1)",
-            ]
-        return [*lines, 'write_image("cleaned.png", np.clip(cleaned, 0.0, 1.0))']
-
-
-def channel_names(image: NDArray[np.float64]) -> list[str]:
-    """Return the names of the channels of an image."""
-    return ["grey"] if image.ndim == 2 else ["red", "green", "blue"]
+from .results import Report, Result, Work, silent
 
 
 def denoise(
@@ -103,7 +24,7 @@ def denoise(
     patch_size: int = 8,
     noise: float | str = "auto",
     seed: int = 0,
-) -> Denoising:
+) -> Result:
     """Denoise each channel of an image with kernel PCA of its patches.
 
     Parameters
@@ -123,31 +44,59 @@ def denoise(
 
     Returns
     -------
-    Denoising
-        The cleaned image, clipped to [0, 1].
+    Result
+        The cleaned image, clipped to [0, 1], and the page.
     """
     if min(image.shape[:2]) < patch_size:
         raise InputError(
             f"{path} has {image.shape[1]} x {image.shape[0]} pixels and is smaller than a patch of "
             f"{patch_size} x {patch_size}. Use a smaller --patch-size."
         )
-    channels = [image] if image.ndim == 2 else list(np.moveaxis(image, -1, 0))
-    names = channel_names(image)
-    work = Work(report, **dict.fromkeys(names, 1.0))
-    cleaned, models = [], []
-    for name, channel in zip(names, channels, strict=True):
+    channels = {"grey": image}
+    if image.ndim == 3:
+        channels = dict(zip(("red", "green", "blue"), np.moveaxis(image, -1, 0), strict=True))
+    work = Work(report, **dict.fromkeys(channels, 1.0))
+    models, cleaned = {}, []
+    for name, channel in channels.items():
         with work.step(name):
-            models.append(PatchDenoiser(patch_size, noise=noise, random_state=seed))
-            found = models[-1].denoise(np.ascontiguousarray(channel))
+            models[name] = PatchDenoiser(patch_size, noise=noise, random_state=seed)
+            found = models[name].denoise(np.ascontiguousarray(channel))
             cleaned.append(np.clip(found, 0.0, 1.0))
-    return Denoising(
-        path,
-        image,
-        cleaned[0] if image.ndim == 2 else np.stack(cleaned, axis=-1),
-        models[0],
-        tuple(float(model.noise_) for model in models),
-        noise != "auto",
-        tuple(int(model.n_components_) for model in models),
-        tuple(work.notes),
-        work.seconds,
-    )
+    result = np.stack(cleaned, axis=-1).reshape(image.shape)
+    levels = [255 * float(model.noise_) for model in models.values()]
+    components = [int(model.n_components_) for model in models.values()]
+    kind = "Estimated noise" if noise == "auto" else "Given noise"
+    texts = [f"{level:.1f}" for level in levels]
+    lines = [f"{kind}: {', '.join(texts)} (pixels are 0 to 255)."]
+    python = ["cleaned = model.denoise(data)"]
+    if image.ndim == 3:
+        python = [
+            "channels = [model.denoise(data[..., c].copy()) for c in range(3)]",
+            "cleaned = np.stack(channels, axis=-1)",
+        ]
+    python.append('write_image("cleaned.png", np.clip(cleaned, 0.0, 1.0))')
+    rows = list(zip(channels, texts, components, strict=True))
+    header = ["channel", f"{kind.lower()} (pixels 0 to 255)", "components"]
+    table = Table("Channels, each cleaned separately", header, rows)
+    sections = partial(_sections, path, image, result, work, table)
+    facts = {"noise": levels, "n_components": components}
+    files = {"cleaned.png": encode_image(result)}
+    model = next(iter(models.values()))
+    return Result(model, work, facts, lines, sections, python, files)
+
+
+def _sections(
+    path: str, image: NDArray[np.float64], cleaned: NDArray[np.float64], work: Work, table: Table
+) -> list[Section]:
+    """Return the section of the page."""
+    height, width = image.shape[:2]
+    removed = "What was removed, shown on grey. Visible edges mean that detail was removed too."
+    blocks: list[Any] = [Text(f"{path}, {width} x {height} pixels."), *map(Note, work.notes), table]
+    for name, pixels, caption in (
+        ("original", image, f"{path}, original."),
+        ("cleaned", cleaned, f"{path}, cleaned."),
+        ("removed", 0.5 + (image - cleaned) / 2, removed),
+    ):
+        figure = images({name: pixels[None]}, limits=(0.0, 1.0), cmap="gray")
+        blocks.append(Picture.of(figure, name, alt=caption, caption=caption))
+    return [Section("Image", blocks)]

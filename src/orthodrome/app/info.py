@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel
 from ..sphere.karcher import find_mean
-from .forecast import Estimate, estimate, estimate_line, kpga_plan
+from .forecast import estimate, estimate_line, kpga_plan
 from .inputs import Data
 from .inputs.data import column_names, format_names
 from .memory import available_memory
@@ -62,7 +61,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         - kernel, kernel_reason, sigma: the suggested kernel, the reason, and its bandwidth;
         - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
         - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
-        - estimates: one for each command, see :class:`orthodrome.app.forecast.Estimate`;
+        - estimates: one for each command, see :func:`orthodrome.app.forecast.estimate`;
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
 
@@ -114,7 +113,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         "solver": None if plan is None else plan.name,
         "storage": None if plan is None else plan.storage,
         "plan_reason": None if plan is None else plan.reason,
-        "estimates": [asdict(each) for each in estimates],
+        "estimates": estimates,
         "available_bytes": available,
         "notes": notes,
         "advice": advice,
@@ -322,22 +321,21 @@ def _meaning(mean_angle: float, largest: float) -> str:
 # ---------------------------------------------------------------------------- time and memory
 
 
-def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> list[Estimate]:
+def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> list[dict[str, Any]]:
     clusters = _DEFAULT_CLUSTERS if data.labels is None else len(np.unique(data.labels))
-    estimates: list[Estimate] = []
+    estimates = []
     for command, number in (("embed", plan.k), ("cluster", min(clusters, len(data)))):
-        started = estimates[-1].start_seconds if estimates else 0.0
         try:
-            estimates.append(estimate(data, plan, command, kernel, number, started))
+            estimates.append(estimate(data, plan, command, kernel, number))
         except (ValueError, ImportError) as problem:  # the command itself would fail too
             notes.append(f"No estimate for {command}: {problem}")
     return estimates
 
 
-def _memory_advice(estimates: Sequence[Estimate], available: int | None) -> list[str]:
+def _memory_advice(estimates: list[dict[str, Any]], available: int | None) -> list[str]:
     return [
-        f"{each.command} would need {format_bytes(each.extra_bytes)} of memory, but only "
+        f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but only "
         f"{format_bytes(available)} are available. Use a sample of the rows."
         for each in estimates
-        if available is not None and each.extra_bytes > available
+        if available is not None and each["extra_bytes"] > available
     ]

@@ -16,7 +16,7 @@ from ..plots.interactive import Scatter
 from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
 from .inputs import Data
 from .models import last_step
-from .results import Result, sample_rows
+from .results import Result, Work, sample_rows
 
 _PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
 MAX_SHAPES = 300  # outlines drawn in one figure
@@ -27,12 +27,11 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def opening_blocks(result: Result, description: str) -> list[Block]:
+def opening_blocks(data: Data, work: Work, description: str) -> list[Block]:
     """Return the first blocks of a page: the data, and notes on the file and the run."""
-    data = result.data
     rows, columns = ("specimen", "landmark") if data.kind == "shapes" else ("row", "column")
     size = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
-    notes = [Note(text) for text in (*data.notes, *result.notes)]
+    notes = [Note(text) for text in (*data.notes, *work.notes)]
     return [Text(f"{data.path}: {size}; {description}"), *notes]
 
 
@@ -88,11 +87,9 @@ def reproduction_section(
     )
 
 
-def model_reproduction_section(
-    model: Any, seconds: dict[str, float], command: Sequence[str], lines: str
-) -> Section:
+def model_reproduction_section(result: Result, command: Sequence[str], lines: str) -> Section:
     """Return the section to reproduce a fitted model, with its parameters and times."""
-    estimator = last_step(model)
+    estimator = last_step(result.model)
     names = sorted(inspect.signature(type(estimator)).parameters)
     rows = [[name, str(getattr(estimator, name))] for name in names]
     kernel: Any = getattr(estimator, "kernel_", None)
@@ -102,5 +99,5 @@ def model_reproduction_section(
         if hasattr(estimator, name):
             rows.append([f"fitted {name}", str(getattr(estimator, name))])
     table = Table(f"Parameters of {type(estimator).__name__}", ["parameter", "value"], rows)
-    times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in seconds.items()]
+    times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in result.work.seconds.items()]
     return reproduction_section(command, {"Python code:": lines}, [table], *times)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from sklearn.base import is_classifier
 
 from .._core.progress import reporting
 from ..persist.archive import pack
+from ..plots.report import Section
 from .inputs import Data
 from .inputs.text import escape_formula
-from .models import Choice, last_step
+from .models import last_step
 
 MODEL = "model.orthodrome"
 
@@ -27,43 +28,6 @@ Report = Callable[[float, str], None]
 
 def silent(fraction: float, task: str) -> None:
     """Report nothing."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of a command.
-
-    Each command has a subclass with the methods ``columns`` (of its table), ``summary`` (a dict for
-    JSON and lines of text) and ``sections`` (of its page).
-    """
-
-    #: File name of the table.
-    file: ClassVar[str] = ""
-
-    data: Data
-    choice: Choice
-    model: Any
-    notes: tuple[str, ...]
-    seconds: dict[str, float]
-
-    @property
-    def rows(self) -> Data:
-        """The rows of the table."""
-        return self.data
-
-    def columns(self) -> dict[str, Iterable[Any]]:
-        """Return the columns of the table, after the name and the label of each row."""
-        raise NotImplementedError
-
-    def files(self) -> dict[str, bytes]:
-        """Return the files to write, except the page: the table and the fitted model."""
-        notes = {"columns": list(self.data.columns), "kind": self.data.kind}
-        table = named_rows(self.rows, self.columns())
-        return {self.file: table.encode("utf-8"), MODEL: pack(self.model, notes)}
-
-    def python(self, testing: str) -> list[str]:
-        """Return Python code that fits the model to ``data``."""
-        return ["coordinates = model.fit_transform(data.X)"]
 
 
 class Work:
@@ -119,6 +83,35 @@ class Work:
         advance(1.0)
 
 
+@dataclass(frozen=True)
+class Result:
+    """The result of a command.
+
+    Attributes
+    ----------
+    model : estimator
+        The fitted model.
+    work : Work
+        Notes and times of the run.
+    facts, lines : dict, list of str
+        The summary for JSON and as text.
+    sections : callable
+        Returns the sections of the page.
+    python : list of str
+        Python code that fits ``model`` to ``data``.
+    files : dict of str to bytes
+        The files to write, except the page.
+    """
+
+    model: Any
+    work: Work
+    facts: dict[str, Any]
+    lines: list[str]
+    sections: Callable[[], list[Section]]
+    python: list[str]
+    files: dict[str, bytes]
+
+
 def sample_rows(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
     """Return the indices of all rows, or a sorted random sample of `max_rows`."""
     if n <= max_rows:
@@ -151,13 +144,17 @@ def _cell(value: Any) -> str:
     return '"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text
 
 
-def named_rows(data: Data, columns: dict[str, Iterable[Any]]) -> str:
-    """Return a CSV table with the name of each row, its label if any, and `columns`."""
-    table: dict[str, Iterable[Any]] = {"row": data.ids}
-    if data.labels is not None:
-        table[data.label_title] = data.labels.tolist()
+def table_and_model(
+    file: str, rows: Data, columns: dict[str, Iterable[Any]], model: Any, training: Data
+) -> dict[str, bytes]:
+    """Return two files: a table with the names, labels and `columns` of rows, and a model."""
+    table: dict[str, Iterable[Any]] = {"row": rows.ids}
+    if rows.labels is not None:
+        table[rows.label_title] = rows.labels.tolist()
     table |= columns
-    return table_text(list(table), zip(*table.values(), strict=True))
+    text = table_text(list(table), zip(*table.values(), strict=True))
+    notes = {"columns": list(training.columns), "kind": training.kind}
+    return {file: text.encode("utf-8"), MODEL: pack(model, notes)}
 
 
 def predicted_table(model: Any, data: Data) -> tuple[list[str], list[list[Any]]]:

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,19 @@ from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.interactive import require_plotly
 from ..plots.report import render_report
 from . import inputs
-from .classification import Classification, check_same_columns, classify
-from .clustering import Clustering, cluster
+from .classification import check_same_columns, classify
+from .clustering import cluster
 from .commands import ARGUMENTS, debugging
 from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
-from .embedding import Embedding, embed
+from .embedding import embed
 from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.data import quote
 from .models import Choice, assignment, program
 from .pages import model_reproduction_section
-from .results import MODEL, predicted_table, table_text
+from .results import MODEL, Result, predicted_table, table_text
 from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"
@@ -38,24 +37,13 @@ _READING = ("label", "columns", "labels", "label_regex", "keep_negative")
 _PARAMETERS = {"components": "n_components", "clusters": "n_clusters", "sphere": "sphere", "p": "p"}
 
 
-@dataclass(frozen=True)
-class Command:
-    """The title of a command's page, its function, and the files that it writes.
-
-    The function returns a result with a table, a summary and the sections of the page.
-    """
-
-    title: str
-    run: Callable[..., Any]
-    files: tuple[str, ...] = ()
-
-
-COMMANDS = {
-    "embed": Command("Embedding of {}", embed, (Embedding.file, MODEL)),
-    "cluster": Command("Clustering of {}", cluster, (Clustering.file, MODEL)),
-    "classify": Command("Classification of {}", classify, (Classification.file, MODEL)),
-    "compare": Command("Comparison of decompositions of {}", compare),
-    "denoise": Command("{}, denoised", denoise, ("cleaned.png",)),
+#: The title of each command's page, its function, and the files that it writes.
+COMMANDS: dict[str, tuple[str, Callable[..., Result], tuple[str, ...]]] = {
+    "embed": ("Embedding of {}", embed, ("coordinates.csv", MODEL)),
+    "cluster": ("Clustering of {}", cluster, ("clusters.csv", MODEL)),
+    "classify": ("Classification of {}", classify, ("predictions.csv", MODEL)),
+    "compare": ("Comparison of decompositions of {}", compare, ()),
+    "denoise": ("{}, denoised", denoise, ("cleaned.png",)),
 }
 
 
@@ -71,22 +59,18 @@ def run(name: str, options: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------------- reading
 
 
-def _read(options: dict[str, Any]) -> tuple[Data, str]:
+def _read(options: dict[str, Any], path: str = "") -> tuple[Data, str]:
     """Read the data of a command; return also the Python expression that reads them."""
-    reading = {name: options[name] for name in _READING if name in options}
-    columns = reading.get("columns")
-    if columns:
+    path = path or options["data"]
+    given = {name: options[name] for name in _READING if options.get(name) not in (None, False)}
+    if isinstance(given.get("columns"), str):
         try:
-            reading["columns"] = next(csv.reader([columns], skipinitialspace=True))
+            given["columns"] = next(csv.reader([given["columns"]], skipinitialspace=True))
         except csv.Error as problem:  # for example a line break in a name
             raise InputError(
-                f"--columns {quote(columns)} is not a list of names separated by commas: {problem}."
+                f"--columns {quote(given['columns'])} is not a list of names separated by commas: "
+                f"{problem}."
             ) from None
-    return _read_file(options["data"], reading)
-
-
-def _read_file(path: str, options: dict[str, Any]) -> tuple[Data, str]:
-    given = {name: value for name, value in options.items() if value not in (None, False)}
     arguments = "".join(f", {name}={value!r}" for name, value in given.items())
     return inputs.read_data(path, **given), f"read_data({path!r}{arguments})"
 
@@ -102,26 +86,15 @@ def _read_for_model(
         raise InputError(
             f"{path} is a table, but the model was fitted to landmarks. Use a TPS file."
         )
-    if kind == "table" and not is_array:
-        options = options | {"columns": columns}
+    use_columns = kind == "table" and not is_array
     try:
-        return _read_file(path, options)
+        return _read(options | {"columns": columns if use_columns else None}, path)
     except UnknownColumnError as error:
-        if error.name == options.get("label"):
-            raise
+        if error.name == options.get("label"):  # a file without labels can still be predicted
+            return _read_for_model(kind, columns, path, {})
         raise InputError(
             f"{path} has no column {error.name!r}, but the model was fitted to one. Add the column."
         ) from None
-
-
-def _read_test(path: str, train: Data, options: dict[str, Any]) -> tuple[Data, str]:
-    """Read the test rows, with their labels if the file has any."""
-    given = {name: options[name] for name in _READING if name != "columns"}
-    columns = list(train.columns)
-    try:
-        return _read_for_model(train.kind, columns, path, given)
-    except UnknownColumnError:  # a file without labels can still be predicted
-        return _read_for_model(train.kind, columns, path, {})
 
 
 def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str | None]) -> None:
@@ -142,19 +115,21 @@ def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str 
 
 def _run_method(name: str, options: dict[str, Any]) -> None:
     """Run a command that reads a file, computes, and writes a page."""
-    command, out, source = COMMANDS[name], options["out"], options["data"]
+    title, function, files = COMMANDS[name]
+    out, source = options["out"], options["data"]
     if options.get("test") is not None and options["cv"] is not None:
         raise InputError("--test and --cv cannot be used together. Remove one of them.")
     if os.path.isfile(out):
         raise InputError(f"--out {out} is a file. Give a folder; it need not exist.")
-    files = [Path(out) / file for file in (*command.files, PAGE)]
-    _check_overwriting(out, files, (source, options.get("test"), options.get("labels")))
-    arguments, keywords, reading, testing = _prepare(name, options)
+    written = [Path(out) / file for file in (*files, PAGE)]
+    _check_overwriting(out, written, (source, options.get("test"), options.get("labels")))
+    prepare = _prepare_image if name == "denoise" else _prepare_data
+    arguments, keywords, reading = prepare(name, options)
     require_plotly()
     require_matplotlib()
     with writable_folder(Path(out)) as folder, progress(options["quiet"]) as report:
         try:
-            result = command.run(
+            result = function(
                 *arguments, lambda fraction, task: report(0.9 * fraction, task), **keywords
             )
         except InputError:
@@ -162,59 +137,56 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
         except ValueError as error:  # estimators do not know the name of the file
             raise InputError(f"{source}: {error}") from error
         report(0.9, "page")
-        code = program(f"data = {reading}", assignment(result.model), *result.python(testing))
-        reproduction = model_reproduction_section(
-            result.model, result.seconds, command_line(), code
-        )
+        code = program(*reading, assignment(result.model), *result.python)
         with house_style():
-            page = render_report(
-                command.title.format(Path(source).name), [*result.sections(), reproduction]
-            )
+            sections = [
+                *result.sections(),
+                model_reproduction_section(result, command_line(), code),
+            ]
+            page = render_report(title.format(Path(source).name), sections)
         # file names that are not UTF-8 contain lone surrogates
-        contents = {**result.files(), PAGE: page.encode("utf-8", errors="replace")}
+        contents = {**result.files, PAGE: page.encode("utf-8", errors="replace")}
         write_together({folder / file: content for file, content in contents.items()})
     if not options["quiet"]:
-        for text in (*getattr(arguments[0], "notes", ()), *result.notes):
+        for text in (*getattr(arguments[0], "notes", ()), *result.work.notes):
             write_stderr(f"note: {printable(text)}\n")
-    facts, lines = result.summary()
     method = {"method": options["method"]} if "method" in options else {}
-    _print(
-        {"command": name, **method, **facts},
-        lines,
-        {file: folder / file for file in contents},
-        options["json"],
-    )
+    facts = {"command": name, **method, **result.facts}
+    _print(facts, result.lines, {file: folder / file for file in contents}, options["json"])
 
 
-def _prepare(
-    name: str, options: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any], str, str]:
-    """Read the input files of a command and choose its model.
+# The arguments and keywords of a command's function, and Python code that reads its files.
+_Prepared = tuple[tuple[Any, ...], dict[str, Any], list[str]]
 
-    Return the positional and keyword arguments of its function, and the Python expressions that
-    read the data and the test rows.
-    """
-    source, seed = options["data"], options["seed"]
-    if name == "denoise":
-        noise = "auto" if options["noise"] is None else options["noise"] / 255
-        keywords = {"patch_size": options["patch_size"], "noise": noise, "seed": seed}
-        return (source, inputs.read_image(source)), keywords, f"read_image({source!r})", ""
-    data, reading = _read(options)
-    keywords, testing = {}, ""
+
+def _prepare_image(name: str, options: dict[str, Any]) -> _Prepared:
+    source, noise = options["data"], options["noise"]
+    keywords = {"patch_size": options["patch_size"], "seed": options["seed"]}
+    if noise is not None:
+        keywords["noise"] = noise / 255
+    return (source, inputs.read_image(source)), keywords, [f"data = read_image({source!r})"]
+
+
+def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
+    data, expression = _read(options)
+    reading, keywords = [f"data = {expression}"], {}
     if options.get("test") is not None:
-        keywords["test"], testing = _read_test(options["test"], data, options)
+        test, expression = _read_for_model(data.kind, list(data.columns), options["test"], options)
+        reading.append(f"test = {expression}")
+        keywords["test"] = test
     elif options.get("cv") is not None:
         keywords["n_folds"] = options["cv"]
-    kernel, sigma = options["kernel"], _sigma(options["sigma"])
     given = {key: options[key] for key in _PARAMETERS if options.get(key) is not None}
     parameters = {_PARAMETERS[key]: value for key, value in given.items()}
     if name == "compare":
         keywords, parameters = parameters, {}
-    if options.get("method") == "mixture":
+    method, sigma = options.get("method", "kpca"), _sigma(options["sigma"])
+    if method == "mixture":
         parameters = {"n_components": parameters["n_clusters"]}
-    method = options.get("method", "kpca")
-    choice = Choice(method, kernel, sigma, options["standardize"], seed, parameters)
-    return (data, choice), keywords, reading, testing
+    choice = Choice(
+        method, options["kernel"], sigma, options["standardize"], options["seed"], parameters
+    )
+    return (data, choice), keywords, reading
 
 
 def _sigma(sigma: str | None) -> float | str | None:
