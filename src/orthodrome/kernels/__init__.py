@@ -3,15 +3,14 @@
 from .bandwidth import mean_squared_distance, median_distance
 from .base import Kernel
 from .geodesic import Geodesic
+from .matern import Exponential, Matern
 from .names import KERNELS, as_fitted_kernel, as_kernel
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from .radial import (
     RBF,
     Circular,
-    Exponential,
     Gaussian,
     Log,
-    Matern,
     Power,
     Radial,
     RationalQuadratic,

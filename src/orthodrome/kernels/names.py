@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from . import pairwise, radial, shapes
+from . import matern, pairwise, radial, shapes
 from .base import Kernel
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
@@ -14,8 +14,8 @@ from .wrappers import FromCallable, Precomputed
 #: Names for ``kernel=``. Names of scikit-learn refer to the same kernels as there.
 KERNELS: dict[str, type[Kernel]] = {
     "gaussian": radial.Gaussian,
-    "exponential": radial.Exponential,
-    "matern": radial.Matern,
+    "exponential": matern.Exponential,
+    "matern": matern.Matern,
     "rational_quadratic": radial.RationalQuadratic,
     "spherical": radial.Spherical,
     "circular": radial.Circular,

@@ -58,8 +58,12 @@ _CLASSES: dict[ModuleType, str] = {
 
 
 def name_of(kind: type) -> str:
-    """Return the name of a class as stored in a file."""
-    return f"{kind.__module__}.{kind.__name__}"
+    """Return the name of a class as stored in a file.
+
+    Our own classes are named without their modules, which may change.
+    """
+    is_own = kind.__module__.startswith("orthodrome.")
+    return f"{'orthodrome' if is_own else kind.__module__}.{kind.__name__}"
 
 
 #: Classes with attributes, by name. Subclasses are not allowed.

@@ -25,7 +25,7 @@ _ARRAY = "numpy.ndarray"
 _KEY_TYPES: dict[str, type] = {"builtins.str": str, "builtins.int": int}
 
 # Renamed classes and attributes: old name to new name.
-_OLD_CLASSES = {"orthodrome.gram.landmarks.Landmarks": "orthodrome.coordinates.anchors.Anchors"}
+_OLD_CLASSES = {"Landmarks": "Anchors"}
 _OLD_ATTRIBUTES = {
     "n_landmarks": "n_anchors",
     "n_landmarks_": "n_anchors_",
@@ -127,8 +127,10 @@ class _Decoder:
 
 def _class_name(node: Node) -> str:
     """Return the current name of the class of a node."""
-    name = f"{node['__module__']}.{node['__class__']}"
-    return _OLD_CLASSES.get(name, name)
+    module, kind = node["__module__"], node["__class__"]
+    if module.startswith("orthodrome."):  # our own classes may have been in another module
+        return f"orthodrome.{_OLD_CLASSES.get(kind, kind)}"
+    return f"{module}.{kind}"
 
 
 def check_parameters(value: Any) -> None:

@@ -127,7 +127,7 @@ _WithGamma Laplacian RBF | gamma_: positive
 RBF | sigma_: -positive
 _WithGamma | coef0: number
 Polynomial | degree: positive
-Matern | nu: number_or_nan
+Matern | nu: -number_or_nan
 ExtrinsicGaussian | kernel_: Gaussian
 ComplexGaussian | mean_: float(_,2)
 Wrapper | kernel_: Kernel:d

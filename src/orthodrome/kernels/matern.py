@@ -9,49 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.special
 from numpy.polynomial import Polynomial
-from numpy.typing import ArrayLike
+from numpy.polynomial.polynomial import polyval
 
-from ..._core.checks import check_positive
-from ..._core.types import Array, Floats
-from .. import _loops
-from .base import ScaledRadial, as_float
-
-
-class Exponential(ScaledRadial):
-    r"""Exponential kernel, the Matérn kernel with ν = 1/2; it has a cusp at 0.
-
-    .. math:: k(x, y) = \exp(-\|x - y\| / \sigma)
-
-    Parameters
-    ----------
-    sigma : float, "mean" or "median", default="mean"
-        The scale; see :class:`Gaussian`.
-
-    Examples
-    --------
-    >>> from orthodrome.kernels import Exponential
-    >>> Exponential(sigma=1.0)([[0.0], [1.0]]).round(4)
-    array([[1.    , 0.3679],
-           [0.3679, 1.    ]])
-    """
-
-    cusp = True
-
-    def profile(self, d2: ArrayLike) -> Array:
-        """Evaluate exp(-d/σ)."""
-        return np.exp(-np.sqrt(as_float(d2)) / self._scale())
-
-    def profile_derivative(self, d2: ArrayLike) -> Array:
-        """Evaluate -exp(-d/σ)/(2σd), -inf at 0."""
-        with np.errstate(divide="ignore"):
-            return -self.profile(d2) / (2 * self._scale() * np.sqrt(as_float(d2)))
-
-    def one_minus(self, d2: ArrayLike) -> Array:
-        """Evaluate 1 - exp(-d/σ)."""
-        return -np.expm1(-np.sqrt(as_float(d2)) / self._scale())
-
-    def _apply_profile(self, block: Array) -> None:
-        _loops.exponential_of_distance(block, 1.0 / self._scale())
+from .._core.checks import check_positive
+from .._core.types import Array
+from . import _loops
+from .radial import ScaledRadial
 
 
 class Matern(ScaledRadial):
@@ -87,63 +50,46 @@ class Matern(ScaledRadial):
         """Whether the profile has infinite slope in d² at 0, which holds for ν <= 1."""
         return self.nu <= 1
 
-    def profile(self, d2: ArrayLike) -> Array:
+    def profile(self, d2: Any) -> Array:
         """Evaluate the kernel at squared distances."""
-        u, nu = self._argument(d2)
-        if nu == 0.5:
-            return np.exp(-u)
-        if nu == 1.5:
-            return (1 + u) * np.exp(-u)
-        if nu == 2.5:
-            return (1 + u + u * u / 3) * np.exp(-u)
-        if math.isinf(nu):
-            return np.exp(-0.5 * u * u)
-        return np.where(u > 0, _bessel_term(u, nu, nu), 1.0).astype(u.dtype)
+        return _matern(*self._argument(d2))
 
-    def profile_derivative(self, d2: ArrayLike) -> Array:
+    def profile_derivative(self, d2: Any) -> Array:
         """Evaluate the derivative in d², -inf at 0 for ν <= 1."""
         u, nu = self._argument(d2)
-        inverse_variance = 1.0 / self._scale() ** 2
-        if math.isinf(nu):
-            return -0.5 * inverse_variance * np.exp(-0.5 * u * u)
-        if nu == 1.5:
-            return -nu * inverse_variance * np.exp(-u)
-        if nu == 2.5:
-            return (1 + u) * np.exp(-u) * (-nu / 3 * inverse_variance)
-        at_zero = -np.inf if nu <= 1 else -0.5 * nu / (nu - 1) * inverse_variance
-        with np.errstate(divide="ignore"):
-            if nu == 0.5:
-                return -nu * inverse_variance * np.exp(-u) / u
-            values = -nu * inverse_variance * _bessel_term(u, nu, nu - 1)
-        return np.where(u > 0, values, at_zero).astype(u.dtype)
+        variance = self._scale() ** 2
+        if nu > 1:
+            ratio = 1.0 if math.isinf(nu) else nu / (nu - 1)
+            return -0.5 * ratio / variance * _matern(u, nu - 1)
+        return np.where(u > 0, -nu / variance * _bessel_term(u, nu, nu - 1), -np.inf)
 
-    def one_minus(self, d2: ArrayLike) -> Array:
+    def one_minus(self, d2: Any) -> Array:
         """Evaluate 1 - k with incomplete gamma functions or quadrature."""
         u, nu = self._argument(d2)
         if nu == 0.5:
             return -np.expm1(-u)
         if nu == 1.5:
-            return scipy.special.gammainc(2.0, u).astype(u.dtype)
+            return scipy.special.gammainc(2.0, u)
         if nu == 2.5:
-            return (scipy.special.gammainc(3.0, u) + u * u / 6 * np.exp(-u)).astype(u.dtype)
+            u = np.minimum(u, _MAX_ARGUMENT)
+            return scipy.special.gammainc(3.0, u) + u * u / 6 * np.exp(-u)
         if math.isinf(nu):
             return -np.expm1(-0.5 * u * u)
         near = max(1.0, math.sqrt(2 * nu))  # 1 - k may be small below this
-        values = np.where(u < near, _matern_integral(u, nu, near), 1.0 - self.profile(d2))
-        return values.astype(u.dtype)
+        return np.where(u < near, _matern_integral(u, nu, near), 1.0 - _matern(u, nu))
 
-    def _argument(self, d2: ArrayLike) -> tuple[Array, float]:
-        nu = _check_order(self.nu)
-        u = np.sqrt(as_float(d2)) * (self._root_factor(nu) / self._scale())
-        # for larger u, an infinite polynomial times exp(-u) = 0 would be NaN
-        return (np.minimum(u, _MAX_ARGUMENT) if nu <= 2.5 else u), nu
+    def _argument(self, d2: Any) -> tuple[Array, float]:
+        nu = self.nu if self.nu < _GAUSSIAN_ORDER else math.inf
+        return np.sqrt(d2) * self._rate(), nu
 
-    def _root_factor(self, nu: float) -> float:
-        return 1.0 if math.isinf(nu) else math.sqrt(2 * nu)
+    def _rate(self) -> float:
+        root = 1.0 if self.nu >= _GAUSSIAN_ORDER else math.sqrt(2 * self.nu)
+        return root / self._scale()
 
-    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        _check_order(self.nu)
-        super()._resolve(X, sample_weight)
+    def _check_parameters(self) -> None:
+        check_positive(self.nu, "nu", "Matern", infinite=True)
+        if self.nu < _MIN_ORDER:
+            raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
 
     def _apply_profile(self, block: Array) -> None:
         loops = {
@@ -152,17 +98,44 @@ class Matern(ScaledRadial):
             2.5: _loops.matern_five_halves,
         }
         if self.nu in loops:
-            loops[self.nu](block, self._root_factor(self.nu) / self._scale())
+            loops[self.nu](block, self._rate())
         else:
             super()._apply_profile(block)
 
 
-def _check_order(nu: Any) -> float:
-    """Validate ν and return it, or ∞ if ν is so large that the kernel is Gaussian."""
-    order = check_positive(nu, "nu", "Matern", infinite=True)
-    if order < _MIN_ORDER:
-        raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {nu!r}.")
-    return order if order < _GAUSSIAN_ORDER else math.inf
+class Exponential(Matern):
+    r"""Exponential kernel, the Matérn kernel with ν = 1/2; it has a cusp at 0.
+
+    .. math:: k(x, y) = \exp(-\|x - y\| / \sigma)
+
+    Parameters
+    ----------
+    sigma : float, "mean" or "median", default="mean"
+        The scale; see :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import Exponential
+    >>> Exponential(sigma=1.0)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    nu = 0.5
+
+    def __init__(self, sigma: float | str = "mean") -> None:
+        self.sigma = sigma
+
+
+def _matern(u: Array, nu: float) -> Array:
+    """Return the kernel of order ν at u."""
+    if math.isinf(nu):
+        return np.exp(-0.5 * u * u)
+    if nu in _POLYNOMIALS:
+        # for larger u, an infinite polynomial times exp(-u) = 0 would be NaN
+        u = np.minimum(u, _MAX_ARGUMENT)
+        return polyval(u, _POLYNOMIALS[nu]) * np.exp(-u)
+    return np.where(u > 0, _bessel_term(u, nu, nu), 1.0)
 
 
 def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
@@ -173,7 +146,7 @@ def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
     if order > _LARGE_ORDER:
         logarithm = _log_matern(np.minimum(u, _MAX_RATIO * order), order)
         return np.exp(logarithm) * (factor if order == nu else 0.5 * factor / (nu - 1))
-    u = np.minimum(np.asarray(u, dtype=np.float64), _MAX_ARGUMENT)
+    u = np.minimum(u, _MAX_ARGUMENT)
     half, constant = u / 2, (2.0 if order == nu else 1.0) / math.gamma(nu)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         bessel = scipy.special.kve(order, u)
@@ -186,6 +159,8 @@ def _bessel_term(u: Array, nu: float, order: float, factor: Any = 1.0) -> Array:
     return values
 
 
+# Closed forms: the factor of exp(-u), by order.
+_POLYNOMIALS = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1 / 3)}
 # Above this order K_ν overflows at distances where the kernel still differs from 1, but eight terms
 # of Debye's expansion are accurate to rounding error.
 _LARGE_ORDER = 40.0
@@ -218,7 +193,7 @@ def _log_matern(u: Array, nu: float) -> Array:
 
     It is computed relative to u = 0, where the value is 1, so that no large logarithms cancel.
     """
-    z = np.asarray(u, dtype=np.float64) / nu
+    z = u / nu
     w = np.hypot(1.0, z)
     excess = z * z / (1 + w)  # w - 1
     correction = np.log(_debye_sum(1 / w, nu) / _debye_sum(np.ones(()), nu))
