@@ -16,11 +16,10 @@ from sklearn.base import (
 )
 
 from ._core.canonical import Canonical, canonical_gram, canonical_rows
-from ._core.checks import RowError, check_choice, check_numbers
+from ._core.checks import check_choice, check_numbers
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
-from ._core.types import Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
@@ -49,15 +48,6 @@ def last_fit_kept(estimator: Any) -> Iterator[None]:
 
 def _is_fitted(name: str) -> bool:
     return name.endswith("_")
-
-
-@contextmanager
-def rows_renumbered(numbers: Indices) -> Iterator[None]:
-    """Replace row numbers in a RowError: row i becomes ``numbers[i]``, the caller's row."""
-    try:
-        yield
-    except RowError as error:
-        raise error.renumbered(numbers) from None
 
 
 def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ._core.memory import format_bytes
-from .eigen import Nystroem, choose_solver
+from ._core.memory import format_bytes, parse_bytes
+from .eigen import Dense, Krylov, Nystroem, choose_solver
 from .eigen.leading import Options, resolve_solver
 from .gram import choose_storage
 from .gram.factory import storage_within
@@ -24,6 +24,9 @@ _FIRST_COMPONENTS = 16
 # longer than products with the Gram matrix.
 _MAX_COORDINATES = 2048
 _MIN_ROWS_PER_COORDINATE = 3
+
+# Tolerance of eigenpairs that are computed from vectors, whose products are cheap.
+_VECTORS_TOL = 1e-10
 
 # Passes over the Gram matrix that Krylov, or k-means, usually needs.
 _USUAL_PASSES = 10
@@ -47,6 +50,8 @@ class Request:
         Whether the method needs eigenpairs, or kernel values only.
     passes : int
         Approximate number of passes of the method over all coordinates.
+    factors : bool
+        Whether the method factors the whole Gram matrix, or all vectors, in memory.
     """
 
     owner: str
@@ -62,6 +67,7 @@ class Request:
     kernel_coordinates: bool = True
     eigenpairs: bool = True
     passes: int = 2
+    factors: bool = False
 
     @classmethod
     def of(cls, estimator: Any, **others: Any) -> Request:
@@ -130,16 +136,50 @@ class Plan:
         size = f"about {format_bytes(self.memory)}, passes: about {self.passes}"
         return f"{self.name} on {where} ({self.storage}, {size}): {self.reason}"
 
+    def eigensolver(self) -> tuple[Any, float]:
+        """Return the solver of an eigenproblem of the points, and its tolerance."""
+        if self.face == "gram":
+            return self.solver, self.tol
+        max_iter = self.request.max_iter
+        options = {} if max_iter is None else {"max_iter": max_iter}
+        return Krylov(_VECTORS_TOL, **options), _VECTORS_TOL
+
 
 def plan_fit(estimator: Any, rows: Rows, kernel: Kernel, **others: Any) -> Plan:
     """Return the plan of an estimator's fit, and print it if ``verbose`` is set.
 
-    `others` replace or complete the parameters of the estimator.
+    `others` replace or complete the parameters of the estimator. Raise if the memory budget is
+    too small.
     """
-    plan = make_plan(rows, kernel, Request.of(estimator, **others))
+    request, n = Request.of(estimator, **others), rows.shape[0]
+    plan = make_plan(rows, kernel, request)
+    if request.factors:
+        plan = _for_factors(plan, n)
+    elif request.eigenpairs and isinstance(plan.solver, Dense):
+        plan.solver.check_memory(n, rows.dtype)
     if estimator.verbose:
         print(f"plan: {plan}")  # noqa: T201
     return plan
+
+
+def _for_factors(plan: Plan, n: int) -> Plan:
+    """Return the plan of a method that factors the Gram matrix, or all vectors, in memory.
+
+    The Gram matrix is read only once. The number of anchors does not depend on `n_components`.
+    """
+    request, in_gram = plan.request, plan.face == "gram"
+    m = n if in_gram else min(n, plan.solver.max_anchors(1))
+    needed, budget = 5 * 8 * n * m, parse_bytes(request.memory_budget)
+    if needed > max(budget, 2**23):  # a few megabytes are always allowed
+        what = "factors the Gram matrix" if in_gram else f"makes {m} features"
+        fewer = "points" if request.solver == "dense" else "anchors (n_anchors)"
+        raise ValueError(
+            f"{request.owner} {what} of {n} points, which needs {format_bytes(needed)}, but "
+            f"memory_budget is {format_bytes(budget)}. Raise memory_budget, or fit to fewer "
+            f"{fewer}."
+        )
+    storage = "recompute" if in_gram else plan.storage
+    return replace(plan, k=1, storage=storage, memory=needed)
 
 
 def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:

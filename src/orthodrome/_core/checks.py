@@ -51,6 +51,15 @@ class RowError(ValueError):
 
 
 @contextmanager
+def rows_renumbered(numbers: Any) -> Iterator[None]:
+    """Replace row numbers in a RowError: row i becomes ``numbers[i]``, the caller's row."""
+    try:
+        yield
+    except RowError as error:
+        raise error.renumbered(numbers) from None
+
+
+@contextmanager
 def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
     """Re-raise NumPy's conversion errors with the parameter's name.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._core.memory import format_bytes
 from ..kernels import as_kernel
-from ..plan import Plan, plan_fit
+from ..plan import Plan, Request, make_plan
 from ..plots._matplotlib import house_style
 from ..plots.report import render_report
 from ..rows import as_rows
@@ -50,7 +50,7 @@ def kpga_plan(data: Data, kernel: str | None, n_components: int) -> Plan:
     model = last_step(make_model(choice, data))
     kernel_object = as_kernel(model.kernel)
     rows = as_rows(data.X, kernel_object, model)
-    return plan_fit(model, rows, kernel_object, passes=model._geometry.passes)
+    return make_plan(rows, kernel_object, Request.of(model, passes=model._geometry.passes))
 
 
 def estimate(

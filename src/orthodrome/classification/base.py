@@ -15,13 +15,13 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_gram, canonical_rows
-from .._core.checks import check_classes, check_sample_weight, check_targets
+from .._core.checks import check_classes, check_sample_weight, check_targets, rows_renumbered
 from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import choice, grid, optional, or_word, positive
 from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_renumbered
+from ..base import KernelEstimator, last_fit_kept
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import symmetric_block
 from ..rows.base import stacked

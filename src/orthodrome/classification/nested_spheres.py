@@ -15,14 +15,14 @@ from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_classes, check_power, check_targets
+from .._core.checks import check_classes, check_power, check_targets, rows_renumbered
 from .._core.parameters import choice, grid, integer, or_word, positive
 from .._core.progress import Progress, reporting, tracked, with_callbacks
-from .._core.types import Data
-from ..base import KernelEstimator, last_fit_kept, rows_renumbered
+from .._core.types import Data, Floats
+from ..base import KernelEstimator, last_fit_kept
 from ..decomposition import KernelPNS
 from ..kernels import Precomputed
-from ..sphere.nested import CHOICES
+from ..sphere.nested import CHOICES, NestedSpheres
 
 FEATURES = ("scores", "paper")
 
@@ -227,7 +227,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             with warnings_off, reporting(fitting, progress.advance):
                 self.decomposition_ = fitting.fit(X)
             self.kernel_ = self.decomposition_.kernel_
-            self.features_ = self._features(self.decomposition_)
+            self.features_ = self._features(fitting.nested_spheres_, fitting.sphere_coordinates_)
             self.svm_ = _fit_machines(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
 
@@ -241,24 +241,22 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             for i, power in enumerate(powers):
                 with _ignore_circle_warning(), rows_renumbered(train):
                     fitted = self._decomposition(float(power)).fit(X_train)
-                machine = _fit_machines(self._features(fitted), labels[train], self.C)
+                chain, points = fitted.nested_spheres_, fitted.sphere_coordinates_
+                machine = _fit_machines(self._features(chain, points), labels[train], self.C)
                 with rows_renumbered(test):
-                    accuracies[f, i] = self._accuracy(fitted, machine, X_test, labels[test])
+                    new = fitted._coordinates(X_test)
+                # points that cannot be mapped to the sphere count as errors
+                is_mapped = np.isfinite(new[:, 0])
+                if is_mapped.any():
+                    found = machine.predict(self._features(chain, new[is_mapped]))
+                    correct = np.sum(found == labels[test][is_mapped])
+                    accuracies[f, i] = correct / len(test)
                 done = (f * len(powers) + i + 1) / (accuracies.size + 1)
                 progress.advance(done, "cross-validation")
         scores = accuracies.mean(axis=0)
         self.cv_scores_ = scores[np.searchsorted(powers, np.asarray(self.ps, dtype=np.float64))]
         # allow for rounding errors of means
         return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
-
-    def _accuracy(self, fitted: KernelPNS, machine: LinearSVC, X: Any, labels: Any) -> float:
-        """Return the accuracy; points that cannot be mapped to the sphere count as errors."""
-        points = fitted._coordinates(X)
-        is_mapped = np.isfinite(points[:, 0])
-        if not is_mapped.any():
-            return 0.0
-        found = machine.predict(self._features(fitted, points[is_mapped]))
-        return float(np.sum(found == labels[is_mapped])) / len(labels)
 
     def _folds(self, X: Any, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return training and test rows of each fold; every training part has two classes."""
@@ -300,19 +298,15 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             memory_budget=self.memory_budget,
         )
 
-    def _features(
-        self, fitted: KernelPNS, points: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the features of points on the sphere; by default, of the training points."""
-        chain, circle = fitted.nested_spheres_, self.features == "scores"
+    def _features(self, chain: NestedSpheres, points: Floats) -> Floats:
+        """Return the features of points on the sphere."""
+        circle = self.features == "scores"
         max_features = chain.n_modes if circle else chain.n_modes - 1
         if max_features < 1:
             raise ValueError(
                 f"The data of {type(self).__name__} span a circle in feature space, which has no "
                 "subspheres. Use features='scores', or add data."
             )
-        if points is None:
-            points = fitted.sphere_coordinates_
         return chain.features(points, min(self.n_components, max_features), circle=circle)
 
     # ------------------------------------------------------------------ new data

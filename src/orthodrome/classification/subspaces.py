@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import RowError
+from .._core.checks import RowError, rows_renumbered
 from .._core.threads import VALUE_WORK, run_in_threads, single_threaded_blas
-from ..base import rows_renumbered
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel

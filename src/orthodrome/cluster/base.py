@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.canonical import Canonical
+from .._core.checks import rows_renumbered
 from .._core.progress import with_callbacks
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import last_fit_kept, rows_renumbered
+from ..base import last_fit_kept
 
 #: Fraction of the progress bar for the Gram matrix.
 GRAM_FRACTION = 0.2

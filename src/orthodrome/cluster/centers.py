@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
+from .._core.checks import rows_renumbered
 from .._core.progress import Progress
 from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
-from ..base import rows_renumbered
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
 from ..decomposition.view import View, fitted_view

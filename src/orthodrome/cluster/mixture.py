@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_rows
-from .._core.checks import check_choice, check_integer, check_sample_weight
+from .._core.checks import check_choice, check_integer, check_sample_weight, rows_renumbered
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, count_or_fraction, integer, positive
 from .._core.progress import SILENT, Progress, tracked
@@ -25,7 +25,7 @@ from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of
 from ..coordinates import anchor_coordinates, choose_anchors
 from ..coordinates.gram import CoordinateGram
 from ..decomposition import KernelPGA

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin, clone
+from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_rows
+from .._core.checks import rows_renumbered
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import Progress, tracked
@@ -21,12 +22,12 @@ from .._core.random import draw_seeds
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of, rows_renumbered
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
-from ..eigen import Dense, Eigenpairs, Krylov, leading
+from ..eigen import Eigenpairs, leading
 from ..eigen.components import warn_unless_solved
 from ..gram import cross_operator
 from ..kernels import Kernel
@@ -44,9 +45,6 @@ from .base import (
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
-
-# Tolerance of eigenvectors computed from features, where products are cheap.
-_FEATURES_TOL = 1e-10
 
 
 class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
@@ -239,10 +237,18 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         k = check_n_clusters(canonical, self.n_clusters, owner)
         request = {"n_components": k, "random_state": solver_seed}
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
-        means = KMeans(self.n_clusters, n_init=self.n_init, tol=0.0, random_state=means_seed)
         with tracked(self, bool(self.verbose)) as progress:
             geometry = LAPLACIANS[self.laplacian]
-            fit = fit_spectral(canonical, kernel, geometry, plan, means, progress)
+            fit = fit_spectral(
+                canonical,
+                kernel,
+                geometry,
+                plan,
+                progress,
+                n_clusters=self.n_clusters,
+                n_init=self.n_init,
+                random_state=means_seed,
+            )
         self.__dict__.update(fit.attributes)
         embed = self._embedding()
         embedding: Any = fit.embedding
@@ -355,16 +361,14 @@ def fit_spectral(
     kernel: Kernel,
     geometry: Graph | Principal,
     plan: Plan,
-    means: KMeans,
     progress: Progress,
+    *,
+    n_clusters: int,
+    n_init: int,
+    random_state: int,
 ) -> ClusterFit:
     """Embed the points with leading eigenvectors, and cluster the embedding."""
-    solver, tol, request = plan.solver, plan.tol, plan.request
-    if isinstance(solver, Dense):
-        solver.check_memory(len(canonical.weights), canonical.data.dtype)
-    if plan.face == "coordinates":
-        tol, max_iter = _FEATURES_TOL, request.max_iter
-        solver = Krylov(tol) if max_iter is None else Krylov(tol, max_iter)
+    solver, tol = plan.eigensolver()
     with single_threaded_blas(), rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan)
     on_features = view.points is not None
@@ -374,13 +378,15 @@ def fit_spectral(
         problem,
         plan.k,
         solver=solver,
-        random_state=request.random_state,
+        random_state=plan.request.random_state,
         callback=progress.residual_callback(tol, GRAM_FRACTION),
     )
     found = geometry.embedding(view, operator, pairs)
-    labels, centers = _k_means(found.points, canonical.weights, means)
+    labels, centers = _k_means(
+        found.points, canonical.weights, n_clusters, n_init=n_init, random_state=random_state
+    )
     progress.advance(1.0, "k-means")
-    _warn(found, pairs, view, (len(centers), means.n_clusters), tol)
+    _warn(found, pairs, view, (len(centers), n_clusters), tol)
     attributes = view.attributes() | {
         "eigenvalues_": found.eigenvalues,
         "extension_": found.extension,
@@ -402,7 +408,7 @@ def fit_spectral(
 
 
 def _k_means(
-    points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
+    points: NDArray[Any], weights: NDArray[np.float64], n_clusters: int, **options: Any
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return labels and centers of k-means, numbered in the order of their first points.
 
@@ -410,10 +416,9 @@ def _k_means(
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     rounded = np.round(points / unit) if unit > 0 else points
-    k = min(means.n_clusters, len(canonical_rows(rounded).weights))
-    found = (
-        clone(means).set_params(n_clusters=k).fit(points, sample_weight=weights / weights.mean())
-    )
+    k = min(n_clusters, len(canonical_rows(rounded).weights))
+    means = KMeans(k, tol=0.0, **options)
+    found = means.fit(points, sample_weight=weights / weights.mean())
     labels, order = numbered_by_first(found.labels_)
     order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
     return labels, found.cluster_centers_[order]

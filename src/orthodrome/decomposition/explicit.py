@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
-from .._core.checks import RowError, check_power
+from .._core.checks import RowError, check_power, rows_renumbered
 from .._core.kinds import check_in_memory
-from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import integer, optional
-from .._core.progress import tracked, with_callbacks
+from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats, Indices
 from .._core.warn import warn_user
@@ -26,7 +25,6 @@ from ..base import (
     canonical_of,
     last_fit_kept,
     rows_of,
-    rows_renumbered,
 )
 from ..coordinates import isometric_coordinates
 from ..coordinates.isometry import principal_coordinates
@@ -34,9 +32,9 @@ from ..eigen.pairs import orient
 from ..gram import cross_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
-from ..plan import Plan, plan_fit
+from ..plan import plan_fit
 from ..rows import ArrayRows, as_rows
-from .view import fitted_view
+from .view import View, fitted_view
 
 # Squared lengths up to this fraction may be rounding errors.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -45,11 +43,70 @@ _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _GRAM_FRACTION = 0.1
 
 
+@dataclass(frozen=True)
+class PointFit:
+    """Result of a fit to coordinates.
+
+    Attributes
+    ----------
+    attributes : dict
+        Fitted attributes by name.
+    row_functions : dict
+        Functions that compute attributes with one entry per row, such as `embedding_`, from
+        coordinates.
+    points : ndarray of shape (n, n_coordinates)
+        The coordinates of the distinct training points.
+    """
+
+    attributes: dict[str, Any]
+    row_functions: dict[str, Callable[[Floats], Floats]]
+    points: Floats
+
+
+def fit_points(
+    view: View, method: Callable[..., PointFit], progress: Progress, *, unit: bool
+) -> PointFit:
+    """Compute coordinates of the points, normalised if `unit`, and fit `method` to them."""
+    if view.points is None:
+        found = isometric_coordinates(view.gram)
+    else:
+        found = principal_coordinates(view.points)
+    points = unit_vectors(found.points) if unit else found.points
+    _warn_if_dropped(found.left_out, points, view.kernel)
+    progress.advance(_GRAM_FRACTION, "Gram matrix")
+
+    def advance(fraction: float) -> None:
+        progress.advance(_GRAM_FRACTION + (1 - _GRAM_FRACTION) * fraction, "components")
+
+    fit = method(replace(found, points=points), view.weights, view.radius, advance)
+    shared = {"_decoder_": found.decoder, "_squared_radius_": view.radius}
+    return replace(fit, attributes=view.attributes() | shared | fit.attributes)
+
+
+def unit_vectors(points: Floats) -> Floats:
+    """Normalise coordinates; return NaN for points without a direction."""
+    lengths = np.linalg.norm(points, axis=1)
+    lengths[lengths <= 1e-12] = np.nan
+    return points / lengths[:, None]
+
+
+def check_directions(points: Floats) -> None:
+    """Raise if a point has no direction."""
+    lost = ~np.isfinite(points[:, 0])
+    if lost.any():
+        raise RowError(
+            "Row {0} of X has no similarity to any training point of positive weight, so it "
+            "cannot be projected onto their sphere. Choose a larger scale (sigma) of the "
+            "kernel, or leave the row out.",
+            int(np.argmax(lost)),
+        )
+
+
 class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     """A decomposition that works on coordinates of the points.
 
-    The coordinates come from the Gram matrix, or from anchors. A subclass fits to coordinates
-    (`_fit_points`) and maps coordinates to the embedding (`_embedded`).
+    The coordinates come from the Gram matrix, or from anchors. A subclass names the function that
+    fits to coordinates (`_method`), and maps coordinates to the embedding (`_embedded`).
     """
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
@@ -68,13 +125,10 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     _unit_points: ClassVar[bool] = False
 
     @abstractmethod
-    def _fit_points(
-        self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> dict[str, Callable[[Floats], Floats]]:
-        """Fit to coordinates; call ``advance(fraction)`` to report progress.
+    def _method(self) -> Callable[..., PointFit]:
+        """Return the function that fits to coordinates, with the parameters of the estimator.
 
-        Return a dict from names of attributes with one entry per training row, such as
-        `embedding_`, to functions that compute them from coordinates.
+        It is called with ``(isometry, weights, radius, advance)``.
         """
 
     @abstractmethod
@@ -120,61 +174,23 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         canonical = canonical_of(rows, kernel)
         solver = getattr(self, "solver", "dense")
         request = {"n_components": None, "solver": solver, "kernel_coordinates": False}
-        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
-        self._check_memory(len(canonical.weights), plan)
+        plan = plan_fit(self, rows_of(canonical, kernel), kernel, factors=True, **request)
         on_sphere = self._unit_points or getattr(self, "center", "") == "karcher"
-        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            with rows_renumbered(canonical.index):
-                # k=1: the number of anchors must not depend on n_components; the Gram matrix is
-                # read only once, so it is not stored
-                storage = "recompute" if plan.face == "gram" else plan.storage
-                plan = replace(plan, k=1, storage=storage)
-                view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
-                if view.points is None:
-                    found = isometric_coordinates(view.gram)
-                else:
-                    found = principal_coordinates(view.points)
-            points = self._normalize(found.points)
-            _warn_if_dropped(found.left_out, points, view.kernel)
-            self.__dict__.update(view.attributes())
-            self._decoder_, self._squared_radius_ = found.decoder, view.radius
-            progress.advance(_GRAM_FRACTION, "Gram matrix")
+        numbered = rows_renumbered(canonical.index)
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas(), numbered:
+            view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
+            fit = fit_points(view, self._method(), progress, unit=self._unit_points)
+        self.__dict__.update(fit.attributes)
+        self._set_row_attributes(fit, rows.whole(), canonical)
 
-            def advance(fraction: float) -> None:
-                progress.advance(_GRAM_FRACTION + (1 - _GRAM_FRACTION) * fraction, "components")
-
-            with rows_renumbered(canonical.index):
-                functions = self._fit_points(points, canonical.weights, advance)
-        self._set_row_attributes(functions, rows.whole(), canonical, points)
-
-    def _check_memory(self, n: int, plan: Plan) -> None:
-        """Raise if the matrices exceed the memory budget."""
-        exact = plan.face == "gram"
-        m = n if exact else min(n, plan.solver.max_anchors(1))
-        needed, budget = 5 * 8 * n * m, parse_bytes(self.memory_budget)
-        if needed > max(budget, 2**23):  # a few megabytes are always allowed
-            what = "factors the Gram matrix" if exact else f"makes {m} features"
-            fewer = "anchors (n_anchors)" if hasattr(self, "n_anchors") else "points"
-            raise ValueError(
-                f"{type(self).__name__} {what} of {n} points, which needs "
-                f"{format_bytes(needed)}, but memory_budget is {format_bytes(budget)}. Raise "
-                f"memory_budget, or fit to fewer {fewer}."
-            )
-
-    def _set_row_attributes(
-        self,
-        functions: dict[str, Callable[[Floats], Floats]],
-        X: Any,
-        canonical: Canonical,
-        points: Floats,
-    ) -> None:
+    def _set_row_attributes(self, fit: PointFit, X: Any, canonical: Canonical) -> None:
         """Set the attributes with one entry per row; rows of weight 0 are treated as new points."""
         excluded = np.flatnonzero(canonical.inverse < 0)
-        new = self._coordinates(X[excluded]) if len(excluded) else points[:0]
+        new = self._coordinates(X[excluded]) if len(excluded) else fit.points[:0]
         with rows_renumbered(excluded):
-            self._check_directions(new)
-        for name, function in functions.items():
-            values = function(points)[canonical.inverse]
+            check_directions(new)
+        for name, function in fit.row_functions.items():
+            values = function(fit.points)[canonical.inverse]
             if len(excluded):
                 values[excluded] = function(new)
             setattr(self, name, values)
@@ -205,7 +221,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         check_is_fitted(self)
         X = self.kernel_.validate(X, estimator=self, reset=False)
         points = self._coordinates(X)
-        self._check_directions(points)
+        check_directions(points)
         return self._embedded(points).astype(X.dtype, copy=False)
 
     def _coordinates(self, X: Any) -> Floats:
@@ -216,27 +232,8 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
         cross = cross_operator(self.kernel_, X, self.X_fit_)
         products = np.asarray(cross @ self._decoder_, dtype=np.float64)
-        return self._normalize(products / self._squared_radius_)
-
-    def _normalize(self, points: Floats) -> Floats:
-        """Normalise coordinates if `_unit_points`; return NaN for points without a direction."""
-        if not self._unit_points:
-            return points
-        lengths = np.linalg.norm(points, axis=1)
-        lengths[lengths <= 1e-12] = np.nan
-        return points / lengths[:, None]
-
-    @staticmethod
-    def _check_directions(points: Floats) -> None:
-        """Raise if a point has no direction."""
-        lost = ~np.isfinite(points[:, 0])
-        if lost.any():
-            raise RowError(
-                "Row {0} of X has no similarity to any training point of positive weight, so it "
-                "cannot be projected onto their sphere. Choose a larger scale (sigma) of the "
-                "kernel, or leave the row out.",
-                int(np.argmax(lost)),
-            )
+        points = products / self._squared_radius_
+        return unit_vectors(points) if self._unit_points else points
 
 
 def oriented(directions: Floats, coordinates: Floats, normalized_weights: Floats) -> Floats:

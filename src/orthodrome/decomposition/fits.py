@@ -19,7 +19,7 @@ from .._core.warn import warn_user
 from ..base import SAMPLE, fitted_kernel
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap, Block
-from ..eigen import Dense, Eigenpairs, Hebbian, leading
+from ..eigen import Eigenpairs, Hebbian, leading
 from ..eigen.components import (
     make_components,
     solve_components,
@@ -79,8 +79,6 @@ def fit_gram(
     """Fit components to the Gram matrix; start from `initial`, an earlier solution, if given."""
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
     n, steps = X.shape[0], _MEAN_STEPS
-    if isinstance(plan.solver, Dense):
-        plan.solver.check_memory(n, X.dtype)
     if request.max_iter is not None and not isinstance(plan.solver, Hebbian):
         steps = int(request.max_iter)  # with hebbian, max_iter counts passes
     with single_threaded_blas():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.parameters import choice, integer, optional, positive, seed
 from .._core.types import Data, Floats
 from ..base import nystroem_or
-from ..sphere import exp, log, nested_spheres
+from ..coordinates.isometry import Isometry
+from ..sphere import NestedSpheres, exp, log, nested_spheres
 from ..sphere.nested import CHOICES
-from .explicit import ExplicitDecomposition, oriented
+from .explicit import ExplicitDecomposition, PointFit, check_directions, oriented
 from .inverse import image_of
 
 
@@ -175,48 +177,19 @@ class KernelPNS(ExplicitDecomposition):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit_points(
-        self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> dict[str, Callable[[Floats], Floats]]:
-        chain = nested_spheres(
-            points,
-            weights,
+    def _method(self) -> Callable[..., PointFit]:
+        return partial(
+            fit_nested_spheres,
+            n_components=self.n_components,
             p=self.p,
             sphere=self.sphere,
             negligible=self.negligible,
             max_iter=self.max_iter,
-            callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
         )
-        self.nested_spheres_ = chain
-        k = chain.n_modes if self.n_components is None else int(self.n_components)
-        self.n_components_ = min(k, chain.n_modes)
-        self._mean_ = chain.projected(chain.mean[None], self.n_components_)[0]
-        normalized_weights = weights / weights.sum()
-        tangents = self._tangents(points)
-        center = normalized_weights @ tangents
-        covariance = (tangents * normalized_weights[:, None]).T @ tangents - np.outer(
-            center, center
-        )
-        directions = np.linalg.eigh(covariance)[1][:, ::-1][:, : self.n_components_]
-        self._directions_ = oriented(directions, tangents @ directions, normalized_weights)
-        squares = normalized_weights @ chain.scores(points) ** 2
-        total = float(squares.sum())
-        self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
-        self.radii_, self.axes_ = chain.radii, chain.axes
-        self.n_iter_, self.converged_ = max(1, chain.n_iter), chain.converged
-        return {
-            "embedding_": self._embedded,
-            "sphere_coordinates_": lambda points: points,
-            "residuals_": chain.scores,
-        }
-
-    def _tangents(self, points: Floats) -> Floats:
-        """Return Log maps at the mean, on the subsphere of the embedding."""
-        projected = self.nested_spheres_.projected(points, self.n_components_)
-        return log(projected, base_point=self._mean_)
 
     def _embedded(self, points: Floats) -> Floats:
-        return self._tangents(points) @ self._directions_
+        tangents = _tangents(self.nested_spheres_, self.n_components_, self._mean_, points)
+        return tangents @ self._directions_
 
     def sphere_coordinates(self, X: Data) -> Floats:
         """Return data as unit vectors in the span of the training data.
@@ -234,7 +207,7 @@ class KernelPNS(ExplicitDecomposition):
         """
         check_is_fitted(self)
         points = self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
-        self._check_directions(points)
+        check_directions(points)
         return points
 
     def inverse_transform(self, X: Data) -> Floats:
@@ -255,3 +228,56 @@ class KernelPNS(ExplicitDecomposition):
         tangents = image_of(coordinates, lambda Z: Z @ self._directions_.T)
         points = exp(tangents, base_point=self._mean_)
         return self.nested_spheres_.raised(points)
+
+
+def fit_nested_spheres(
+    isometry: Isometry,
+    weights: Floats,
+    radius: float,
+    advance: Callable[[float], None],
+    *,
+    n_components: int | None,
+    **options: Any,
+) -> PointFit:
+    """Fit nested spheres to unit vectors, and principal directions on the last subsphere.
+
+    `options` are those of :func:`~orthodrome.sphere.nested_spheres`.
+    """
+    points, normalized_weights = isometry.points, weights / weights.sum()
+    chain = nested_spheres(
+        points,
+        weights,
+        callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
+        **options,
+    )
+    k = chain.n_modes if n_components is None else min(int(n_components), chain.n_modes)
+    mean = chain.projected(chain.mean[None], k)[0]
+    tangents = _tangents(chain, k, mean, points)
+    center = normalized_weights @ tangents
+    covariance = (tangents * normalized_weights[:, None]).T @ tangents - np.outer(center, center)
+    directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :k]
+    directions = oriented(directions, tangents @ directions, normalized_weights)
+    squares = normalized_weights @ chain.scores(points) ** 2
+    total = float(squares.sum())
+    attributes = {
+        "nested_spheres_": chain,
+        "n_components_": k,
+        "_mean_": mean,
+        "_directions_": directions,
+        "explained_variance_ratio_": squares / total if total > 0 else np.zeros_like(squares),
+        "radii_": chain.radii,
+        "axes_": chain.axes,
+        "n_iter_": max(1, chain.n_iter),
+        "converged_": chain.converged,
+    }
+    functions: dict[str, Callable[[Floats], Floats]] = {
+        "embedding_": lambda points: _tangents(chain, k, mean, points) @ directions,
+        "sphere_coordinates_": lambda points: points,
+        "residuals_": chain.scores,
+    }
+    return PointFit(attributes, functions, points)
+
+
+def _tangents(chain: NestedSpheres, k: int, mean: Floats, points: Floats) -> Floats:
+    """Return Log maps at the mean, on the subsphere of dimension k."""
+    return log(chain.projected(points, k), base_point=mean)

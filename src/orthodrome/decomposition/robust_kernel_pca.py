@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,30 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.parameters import choice, positive
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
+from ..coordinates.isometry import Isometry
 from ..eigen.pursuit import projection_pursuit, spatial_median
 from ..sphere.karcher import find_mean, warn_about_mean
-from .explicit import ExplicitDecomposition, oriented
+from .explicit import ExplicitDecomposition, PointFit, oriented
 from .inverse import inputs_of, training_inputs
-
-CENTERS = ("mean", "karcher", "spatial-median")
 
 # Mean squared distances up to this fraction of the mean squared length are rounding errors, since
 # they are differences of squared lengths.
 _COINCIDENT = 8 * float(np.finfo(np.float64).eps)
+
+
+def _weighted_mean(points: Floats, weights: Floats) -> Floats:
+    return weights @ points / weights.sum()
+
+
+def _karcher_mean(points: Floats, weights: Floats) -> Floats:
+    unit = points / np.linalg.norm(points, axis=1, keepdims=True)
+    mean = find_mean(unit, weights, tol=1e-12, max_iter=200)
+    advice = "Choose another center, or another scale (sigma) of the kernel."
+    warn_about_mean(mean, "RobustKernelPCA: the Karcher mean", advice=advice)
+    return np.asarray(mean.point, dtype=np.float64)
+
+
+_CENTERS = {"mean": _weighted_mean, "karcher": _karcher_mean, "spatial-median": spatial_median}
 
 
 class RobustKernelPCA(ExplicitDecomposition):
@@ -108,7 +123,7 @@ class RobustKernelPCA(ExplicitDecomposition):
     """
 
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
-        "center": choice(*CENTERS),
+        "center": choice(*_CENTERS),
         "inverse_alpha": positive(),
     }
 
@@ -131,51 +146,8 @@ class RobustKernelPCA(ExplicitDecomposition):
         self.memory_budget = memory_budget
         self.verbose = verbose
 
-    def _fit_points(
-        self, points: Floats, weights: Floats, advance: Callable[[float], None]
-    ) -> dict[str, Callable[[Floats], Floats]]:
-        normalized_weights = weights / weights.sum()
-        self._center_ = self._find_center(points, weights)
-        centered = points - self._center_
-        rank = points.shape[1]
-        if self.n_components is None:
-            rank = _rank(np.sqrt(normalized_weights)[:, None] * centered)
-        k = rank if self.n_components is None else min(int(self.n_components), rank)
-        found = projection_pursuit(
-            centered, weights, k, p=self.p, callback=lambda done: advance(done / k)
-        )
-        directions = oriented(found.directions, centered @ found.directions, normalized_weights)
-        squares = normalized_weights @ (centered @ directions) ** 2
-        total = float(normalized_weights @ np.einsum("ij,ij->i", centered, centered))
-        if total <= _COINCIDENT * float(normalized_weights @ np.einsum("ij,ij->i", points, points)):
-            directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
-        scale = np.sqrt(self._squared_radius_)
-        self._directions_ = scale * directions
-        self.dual_coef_ = self._decoder_ @ directions / scale
-        self.dispersions_ = scale**self.p * found.dispersions * (total > 0)
-        self.explained_variance_ratio_ = squares / total if total > 0 else np.zeros_like(squares)
-        self.n_components_, self.n_iter_ = k, max(1, found.n_iter)
-        self.converged_ = found.converged
-        if not found.converged:
-            warn_user(
-                "RobustKernelPCA: the search for a direction did not converge; directions may be "
-                "inaccurate. Choose another p.",
-                ConvergenceWarning,
-            )
-        self._own_embedding_, self._own_weights_ = self._embedded(points), weights
-        advance(1.0)
-        return {"embedding_": self._embedded}
-
-    def _find_center(self, points: Floats, weights: Floats) -> Floats:
-        if self.center == "mean":
-            return weights @ points / weights.sum()
-        if self.center == "spatial-median":
-            return spatial_median(points, weights)
-        unit = points / np.linalg.norm(points, axis=1, keepdims=True)
-        mean = find_mean(unit, weights, tol=1e-12, max_iter=200)
-        advice = "Choose another center, or another scale (sigma) of the kernel."
-        warn_about_mean(mean, "RobustKernelPCA: the Karcher mean", advice=advice)
-        return np.asarray(mean.point, dtype=np.float64)
+    def _method(self) -> Callable[..., PointFit]:
+        return partial(fit_directions, n_components=self.n_components, p=self.p, center=self.center)
 
     def _embedded(self, points: Floats) -> Floats:
         return (points - self._center_) @ self._directions_
@@ -219,6 +191,53 @@ class RobustKernelPCA(ExplicitDecomposition):
     def _expansion(self, coordinates: NDArray[Any]) -> Floats:
         """Return coefficients over the rows of `X_fit_`, shape (n, n_fit)."""
         return coordinates @ self.dual_coef_.T + self._decoder_ @ self._center_
+
+
+def fit_directions(
+    isometry: Isometry,
+    weights: Floats,
+    radius: float,
+    advance: Callable[[float], None],
+    *,
+    n_components: int | None,
+    p: float,
+    center: str,
+) -> PointFit:
+    """Fit the directions of largest p-th moment to coordinates."""
+    points, normalized_weights = isometry.points, weights / weights.sum()
+    origin = _CENTERS[center](points, weights)
+    centered = points - origin
+    k = points.shape[1] if n_components is None else min(int(n_components), points.shape[1])
+    if n_components is None:
+        k = _rank(np.sqrt(normalized_weights)[:, None] * centered)
+    found = projection_pursuit(centered, weights, k, p=p, callback=lambda done: advance(done / k))
+    directions = oriented(found.directions, centered @ found.directions, normalized_weights)
+    squares = normalized_weights @ (centered @ directions) ** 2
+    total = float(normalized_weights @ np.einsum("ij,ij->i", centered, centered))
+    if total <= _COINCIDENT * float(normalized_weights @ np.einsum("ij,ij->i", points, points)):
+        directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
+    if not found.converged:
+        warn_user(
+            "RobustKernelPCA: the search for a direction did not converge; directions may be "
+            "inaccurate. Choose another p.",
+            ConvergenceWarning,
+        )
+    advance(1.0)
+    scale = np.sqrt(radius)
+    scaled = scale * directions
+    attributes = {
+        "_center_": origin,
+        "_directions_": scaled,
+        "dual_coef_": isometry.decoder @ directions / scale,
+        "dispersions_": scale**p * found.dispersions * (total > 0),
+        "explained_variance_ratio_": squares / total if total > 0 else np.zeros_like(squares),
+        "n_components_": k,
+        "n_iter_": max(1, found.n_iter),
+        "converged_": found.converged,
+        "_own_embedding_": centered @ scaled,
+        "_own_weights_": weights,
+    }
+    return PointFit(attributes, {"embedding_": lambda new: (new - origin) @ scaled}, points)
 
 
 def _rank(points: Floats) -> int:

@@ -19,6 +19,7 @@ from .._core.checks import (
     check_positive,
     check_power,
     check_sample_weight,
+    rows_renumbered,
 )
 from .._core.threads import single_threaded_blas
 from .._core.types import Callback, Floats
@@ -320,10 +321,8 @@ def nested_spheres(
     local = given[counting].astype(np.float64)
     with single_threaded_blas():
         rule = _Rule(p, sphere, negligible, max_iter)
-        try:
+        with rows_renumbered(np.flatnonzero(counting)):
             chain = _chain(local, weights[counting], rule, callback)
-        except RowError as error:
-            raise error.renumbered(np.flatnonzero(counting)) from None
     if chain.wrap > np.pi:
         warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
