@@ -15,10 +15,8 @@ from laws_decomposition import (
     training,
 )
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Dense, Krylov
+from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
-
-# ------------------------------------------------------------------ n_components
 
 
 @every_solver
@@ -46,14 +44,6 @@ def test_a_fraction_that_takes_several_rounds(Estimator):
     assert model.solver_ == "krylov"
     assert model.n_components_ == 41
     assert_same(model.eigenvalues_, values[:41])
-
-
-@every_estimator
-def test_fewer_components_are_the_first_of_more(Estimator):
-    X, new = training(), held_out()
-    many, few = (Estimator(k, solver="dense").fit(X) for k in (9, 3))
-    assert_same(few.transform(new), many.transform(new)[:, :3])
-    assert_same(few.explained_variance_ratio_, many.explained_variance_ratio_[:3])
 
 
 @pytest.mark.parametrize(
@@ -92,31 +82,6 @@ def test_components_beyond_the_rank_are_zero(Estimator, solver, k):
     assert model.explained_variance_ratio_.sum() == pytest.approx(1.0)
 
 
-# ------------------------------------------------------------------ solvers
-
-
-@pytest.mark.parametrize("solver", [Dense(), Krylov(block_size=3, tol=1e-12)])
-@every_estimator
-def test_solver_objects_take_seed_and_budget_of_the_estimator(Estimator, solver):
-    X = training(n=300)
-    models = [Estimator(3, solver=solver, random_state=0).fit(X) for _ in range(2)]
-    assert models[0].solver_ == solver.name
-    assert_same(models[0].embedding_, Estimator(3, solver="dense").fit(X).embedding_)
-    np.testing.assert_array_equal(models[0].embedding_, models[1].embedding_)
-
-
-@every_estimator
-def test_diagnostics(Estimator):
-    X = training(n=700)
-    model = Estimator(3, solver="krylov", random_state=0).fit(X)
-    assert model.converged_
-    assert model.n_iter_ == len(model.history_) > 1
-    assert np.all(model.residuals_ <= 1e-8 * model.eigenvalues_[0])
-    assert model.history_[-1]["max_residual"] <= 1e-8
-    for tol in (0.5, 1.0, 10.0):
-        assert Estimator(2, solver="krylov", tol=tol, random_state=0).fit(X[:300]).converged_
-
-
 @pytest.mark.parametrize("weights", [None, np.arange(120) % 4], ids=["equal", "weighted"])
 def test_transform_is_the_affine_map_of_the_attributes(weights):
     X, new = training(), held_out()
@@ -142,9 +107,6 @@ def test_float32_keeps_small_components_of_many_rows(solver, n):
     )
 
 
-# ------------------------------------------------------------------ score
-
-
 SCORED = ["gaussian", "linear", "polynomial", "laplacian", "cosine", Normalized("polynomial")]
 SCORED = [(KernelPCA, "power")] + [(E, kernel) for E in (KernelPCA, KernelPGA) for kernel in SCORED]
 
@@ -155,18 +117,6 @@ def test_score_of_the_training_data_is_what_is_explained(Estimator, solver, kern
     X, _ = positive()
     model = Estimator(4, kernel=suited(kernel, Estimator), **solver).fit(X)
     assert model.score(X) == pytest.approx(model.explained_variance_ratio_.sum(), rel=1e-10)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "linear", "laplacian", "polynomial"])
-@every_estimator
-def test_score_of_new_data_grows_from_0_to_1(Estimator, kernel):
-    X, new = positive()
-    models = [Estimator(k, kernel=suited(kernel, Estimator)) for k in (1, 2, 4, 8, 16, 60)]
-    scores = [model.fit(X).score(new) for model in models]
-    assert np.all(np.diff(scores) >= -1e-12)
-    assert 0 <= scores[0] <= scores[-1] <= 1 + 1e-12
-    if kernel == "linear":
-        assert scores[-1] == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("factor", [1, 2])

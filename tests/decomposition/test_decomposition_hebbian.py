@@ -10,11 +10,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from laws_decomposition import assert_same, every_estimator, held_out, positive, suited, training
-from laws_hebbian import Counted
+from laws_decomposition import assert_same, every_estimator, positive, suited, training
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Hebbian, Krylov
-from orthodrome.gram import Centered, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial
 
 K = 3
@@ -42,9 +40,6 @@ def check_same_fit(one, other):
     for name in ("eigenvalues_", "eigenvectors_", "embedding_", "dual_coef_", "residuals_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert (one.n_iter_, one.converged_) == (other.n_iter_, other.converged_)
-
-
-# ------------------------------------------------------------------ near the exact solution
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(), Linear(), Polynomial(degree=2)])
@@ -90,18 +85,6 @@ def test_unfinished_components_are_consistent(Estimator, gain, weights, dtype):
     assert np.abs(model.eigenvalues_ - finished).max() > 1e-3 * model.eigenvalues_[0]
 
 
-@every_estimator
-def test_rows_of_weight_zero_do_not_matter(Estimator):
-    """Even where they are most of the rows."""
-    X, new, weights = training(600), held_out(), (np.arange(600) < 60).astype(float)
-    few = fitted(Estimator, X[:60], solver="dense")
-    for seed in range(3):
-        weighted = fitted(Estimator, X, weights, random_state=seed)
-        assert weighted.solver_ == "hebbian"
-        assert_same(weighted.eigenvalues_, few.eigenvalues_, 0.02)
-        assert_same(weighted.transform(new), few.transform(new), 0.3)
-
-
 @pytest.mark.parametrize("fraction", [0.3, 0.6, 0.9])
 @every_estimator
 def test_a_fraction_of_the_variance(Estimator, fraction):
@@ -114,18 +97,12 @@ def test_a_fraction_of_the_variance(Estimator, fraction):
     assert model.explained_variance_ratio_[:-1].sum() < fraction
 
 
-# ------------------------------------------------------------------ warnings and errors
-
-
 @pytest.mark.parametrize(
     ("arguments", "tol"),
     [
         ({"solver": "hebbian", "max_iter": 1, "tol": 1e-7}, "1e-07"),
-        ({"solver": "hebbian", "max_iter": 1, "kernel": Gaussian(sigma=0.5)}, "0.01"),
-        ({"solver": Hebbian(n_passes=1, tol=1e-5)}, "1e-05"),
         ({"solver": Hebbian(n_passes=1, tol=1e-5), "tol": 0.5}, "1e-05"),
         ({"solver": Krylov(max_iter=1, block_size=4, max_basis=8)}, "1e-08"),
-        ({"solver": "krylov", "max_iter": 1, "n_components": 1}, "1e-08"),
     ],
 )
 def test_the_warning_names_the_solver_and_its_tolerance(arguments, tol):
@@ -143,26 +120,6 @@ def test_the_warning_names_the_solver_and_its_tolerance(arguments, tol):
     assert float(residual) > float(tol)
     assert "max_iter" in message.split(")")[-1]
     assert caught[0].filename == __file__
-
-
-def test_max_iter_counts_passes_and_not_steps_to_the_mean():
-    for solver in ("hebbian", Hebbian(n_passes=1, tol=0.9)):
-        model = fitted(KernelPGA, training(N), solver=solver, max_iter=1, tol=0.9)
-        assert model.mean_n_iter_ > 1
-        assert model.mean_gradient_norm_ < 1e-11
-        assert model.converged_
-        assert model.n_iter_ == 1
-        assert_same(model.mean_cosines_, exact(KernelPGA).mean_cosines_, 1e-12)
-
-
-def test_a_block_of_rows_keeps_to_the_memory_budget():
-    X = training(2000)
-    operator = Counted(Centered(gram_operator(Gaussian().fit(X), X)))
-    Hebbian(n_passes=1, tol=1, memory_budget=64 * 2000 * 8).solve(operator, 3)
-    assert max(len(rows) for rows in operator.asked[2:]) == 64
-
-
-# ------------------------------------------------------------------ warm starts
 
 
 @weighted_or_not
@@ -188,26 +145,6 @@ def test_warm_starts_are_one_longer_run(Estimator, gain, weights):
     assert fit(whole, 1).n_iter_ == 1  # without warm_start
 
 
-@unfinished
-def test_warm_starts_by_name_and_with_a_checkpoint(tmp_path):
-    X = training(N)
-    whole = fitted(KernelPCA, X, max_iter=5, tol=0)
-    parts = fitted(KernelPCA, X, max_iter=2, tol=0, warm_start=True)
-    check_same_fit(parts.set_params(max_iter=3).fit(X), whole)
-    solver = Hebbian(n_passes=2, tol=0, random_state=0, checkpoint=tmp_path / "run")
-    assert fitted(KernelPCA, X, solver=solver, warm_start=True).fit(X).n_iter_ == 4
-
-
-def test_a_warm_start_stops_at_the_tolerance():
-    X = training(N)
-    model = fitted(KernelPCA, X, warm_start=True, max_iter=500)
-    before = clone(model).fit(X)
-    check_same_fit(model.fit(X), before)
-    model.set_params(tol=1e-3).fit(X)
-    assert model.n_iter_ > before.n_iter_
-    check_same_fit(model, fitted(KernelPCA, X, tol=1e-3, max_iter=500 + before.n_iter_))
-
-
 @pytest.mark.parametrize("solver", ["hebbian", "krylov"])
 @every_estimator
 def test_a_warm_start_needs_the_same_number_of_rows(Estimator, solver):
@@ -226,27 +163,18 @@ def test_krylov_continues_from_its_vectors(Estimator):
     solver = Krylov(block_size=4, max_basis=20, random_state=0)
     model = fitted(Estimator, X, solver=solver, warm_start=True)
     cold, embedding = model.n_iter_, model.embedding_
-    model.fit(X)
-    assert model.solver_ == "krylov"
-    assert model.n_iter_ < cold
+    assert model.fit(X).n_iter_ < cold
     assert_same(model.embedding_, embedding, 1e-6)
-    assert fitted(Estimator, X, solver=solver).fit(X).n_iter_ == cold
-
-
-CHANGES = [{"n_components": 2}, {"n_components": 5}]
-CHANGES += [{"solver": solver} for solver in ("hebbian", "krylov", "dense")]
 
 
 @pytest.mark.parametrize("first", ["hebbian", "krylov", "dense"])
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-@every_estimator
-def test_warm_starts_with_other_parameters(Estimator, first, change):
+@pytest.mark.parametrize("change", [{"n_components": 5}, {"solver": "krylov"}], ids=str)
+def test_warm_starts_with_other_parameters(first, change):
     """The vectors found before are only where the next search starts."""
-    model = fitted(Estimator, training(N), warm_start=True, solver=first)
+    model = fitted(KernelPGA, training(N), warm_start=True, solver=first)
     model.set_params(**change).fit(training(N))
-    expected = exact(Estimator, change.get("n_components", K)).eigenvalues_
+    expected = exact(KernelPGA, change.get("n_components", K)).eigenvalues_
     assert_same(model.eigenvalues_, expected, 0.02)
-    assert model.converged_
 
 
 OTHER_DATA = {

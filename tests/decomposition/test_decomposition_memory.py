@@ -7,10 +7,6 @@ import pytest
 
 from laws_decomposition import every_estimator, training
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Dense
-from orthodrome.kernels import Gaussian
-
-KERNEL = Gaussian(sigma=3.0)
 
 
 @every_estimator
@@ -18,30 +14,6 @@ def test_a_memory_map_is_not_copied(Estimator, tmp_path):
     np.save(tmp_path / "x.npy", training())
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert np.shares_memory(Estimator(2).fit(mapped).X_fit_, mapped)
-
-
-REFUSED = [
-    ({"n_components": None}, r"whole 1100 x 1100 matrix.*memory_budget is 1 MiB.*krylov"),
-    ({"n_components": 900}, r"whole 1100 x 1100 matrix.*memory_budget is 1 MiB.*krylov"),
-    ({"solver": Dense()}, "memory_budget is 1 MiB"),
-    ({"storage": "memory", "solver": "krylov"}, "storage='memory' does not fit: .* Raise memory_b"),
-    ({"storage": "memory", "solver": "nystroem", "n_anchors": 500}, "the features take"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), REFUSED, ids=str)
-@every_estimator
-def test_what_does_not_fit_is_refused_before_the_work(Estimator, options, message):
-    calls = []
-
-    def called(X, Y):
-        calls.append(len(X))
-        return KERNEL(X, Y)
-
-    model = Estimator(**{"n_components": 2, "kernel": called, "memory_budget": "1MiB"} | options)
-    with pytest.raises(ValueError, match=message):
-        model.fit(training(1100))
-    assert max(calls, default=0) <= 16  # the diagonal at most, in small blocks
 
 
 SIZES = [  # rows, columns, components, budget, and the peak allowed

@@ -1,6 +1,5 @@
 """Kernel PGA: which data lie on a sphere, and hard cases of such data."""
 
-import re
 import warnings
 
 import numpy as np
@@ -9,13 +8,10 @@ from sklearn.exceptions import NotFittedError
 
 from laws_decomposition import assert_same, directions, every_solver, held_out, training
 from laws_sphere import unit
-from optional import optional
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.kernels import FromCallable, Gaussian, Normalized, Polynomial
+from orthodrome.kernels import FromCallable, Gaussian, Normalized
 from orthodrome.sphere import karcher_mean
-
-pd = optional("pandas")
 
 K = 3
 X = directions(training())
@@ -32,16 +28,6 @@ def assert_unfitted(model):
     assert not hasattr(model, "_squared_radius")
     with pytest.raises(NotFittedError):
         model.transform(training())
-
-
-def assert_finite(model, *more):
-    names = ("eigenvalues_", "embedding_", "mean_", "mean_cosines_", "dual_coef_")
-    for name in (*names, "sphere_coordinates_", "explained_variance_ratio_", "geodesic_variance_"):
-        assert np.all(np.isfinite(getattr(model, name))), name
-    assert all(np.all(np.isfinite(array)) for array in more)
-
-
-# ------------------------------------------------------------------ constant k(x, x)
 
 
 @pytest.mark.parametrize("factor", [1e-100, 1e-3, 4.0, 9.0, 1e100])
@@ -80,13 +66,9 @@ one_and_three = np.ones((5, 5))  # no unit vector has a product of 3 with anothe
 one_and_three[:4, 4] = one_and_three[4, :4] = 3.0
 REFUSED = {
     "lengths": ("linear", training(), r"it is .* at row \d+ of X and .* at row \d+\..*Normalized"),
-    "polynomial": (Polynomial(2), training(), r"at row \d+.*kernel=Normalized\(kernel\)"),
     "zero row": ("linear", with_a_zero_row, r"k\(x, x\) is 0 at row 7 of X \(1 such row"),
-    "zero cosine": ("cosine", with_a_zero_row, r"is 0 at row 7 of X"),
     "normalized": (Normalized("linear"), with_a_zero_row, "cannot normalise row 7"),
     "power": ("power", training(), r"k\(x, x\) is -?0 at row 0 of X \(120 such rows\)"),
-    "log": ("log", training(), r"k\(x, x\) is -?0 at row 0 of X \(120 such rows\)"),
-    "negative": ("precomputed", -np.eye(5), r"k\(x, x\) is -1 at row 0"),
     "matrix": ("precomputed", np.diag([1.0, 1.0, 2.0]), "2 at row 2 of X and 1 at row 0"),
     "products": ("precomputed", one_and_three, "more than 1 in modulus: .* not positive definite"),
     "antipodes": ("linear", np.vstack([X[:1], -X[:1]]), "they cancel, as antipodal points do"),
@@ -124,9 +106,6 @@ def test_new_rows_of_a_matrix_that_are_on_no_sphere_are_named(method, sign):
         getattr(model, method)(new @ X.T)
 
 
-# ------------------------------------------------------------------ antipodes and hemispheres
-
-
 @pytest.mark.parametrize("radius", [1.0, 3.0])
 @pytest.mark.parametrize("weights", [[2, 1], [1, 0]])  # rows of weight 0 are embedded as well
 def test_an_antipode_of_the_mean_is_named(radius, weights):
@@ -145,13 +124,12 @@ def test_a_new_antipode_of_the_mean_is_named(method, dtype):
         getattr(model, method)(new.astype(dtype))
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("concentration", [0.5, 1.0])
-@pytest.mark.parametrize("n", [50, 200])
 @every_solver
-def test_wider_than_a_hemisphere(solver, n, concentration, seed):
+def test_wider_than_a_hemisphere(solver, concentration):
     """One warning with the count. Coefficients are not unique in three dimensions; the mean is."""
-    X = make_von_mises_fisher(n, 100, 2, concentration, random_state=seed)
+    n = 200
+    X = make_von_mises_fisher(n, 100, 2, concentration, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = linear(X, n_components=2, **solver)
@@ -172,65 +150,3 @@ def test_wider_than_a_hemisphere(solver, n, concentration, seed):
     assert_same(model.transform(X), model.embedding_, 1e-9)
     Y = model.sphere_coordinates_
     np.testing.assert_allclose(Y @ Y.T, X @ X.T, atol=1e-8)
-
-
-def test_cosines_of_exactly_0():
-    """Ten points at the mean, and two a quarter of a circle away on either side."""
-    X = np.array([[1.0, 0, 0]] * 10 + [[0, 1.0, 0], [0, -1.0, 0]])
-    with pytest.warns(UserWarning, match="2 of 12 points"):
-        model = linear(X, n_components=None)
-    np.testing.assert_array_equal(model.mean_cosines_, [1] * 10 + [0] * 2)
-    np.testing.assert_allclose(np.abs(model.embedding_[:, 0]), [0] * 10 + [np.pi / 2] * 2)
-    assert model.embedding_[10, 0] == -model.embedding_[11, 0]
-    np.testing.assert_allclose(model.eigenvalues_, [np.pi**2 / 4 / 6])
-    # a new point at right angles to everything has no coordinates, and the same distance
-    np.testing.assert_array_equal(model.transform([[0.0, 0.0, 1.0]]), [[0.0]])
-    assert model.score([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]) == pytest.approx(0.5)
-
-
-def test_a_row_of_weight_0_may_lie_anywhere_but_at_the_antipode():
-    rows = np.vstack([X, unit(-training(n=3) - 4)])
-    weighted = KernelPGA(K, kernel="linear").fit(rows, sample_weight=np.arange(len(rows)) < 120)
-    without = linear(X)
-    assert_same(weighted.eigenvalues_, without.eigenvalues_, 1e-10)
-    assert_same(weighted.embedding_, without.transform(rows), 1e-9)
-    assert np.all(weighted.mean_cosines_[120:] < 0)
-
-
-# ------------------------------------------------------------------ degenerate data
-
-
-@pytest.mark.filterwarnings("ignore:.*lie a quarter of a great circle:UserWarning")
-@pytest.mark.parametrize("seed", range(8))
-def test_an_indefinite_matrix_is_refused_or_fitted(seed):
-    rng = np.random.default_rng(seed)
-    matrix = np.clip(rng.normal(0.5, 0.4, size=(12, 12)), -1, 1)
-    matrix = (matrix + matrix.T) / 2
-    np.fill_diagonal(matrix, 1.0)
-    assert np.linalg.eigvalsh(matrix)[0] < -0.1
-    for k in (None, 2, 0.9):
-        model = KernelPGA(k, kernel="precomputed")
-        try:
-            model.fit(matrix)
-        except ValueError as error:
-            refusal = str(error)
-            assert re.search("not positive definite|antipodal", refusal)
-            assert_unfitted(model)
-        else:
-            assert_finite(model, model.transform(matrix))
-            assert np.all(model.eigenvalues_ >= 0)
-
-
-def test_a_failed_fit_leaves_the_last_one_whole():
-    model = KernelPGA(0.5, solver="dense", memory_budget="1KiB")
-    with pytest.raises(ValueError, match="memory_budget is 1 KiB"):
-        model.fit(training(n=1100))
-    assert_unfitted(model)
-    model = linear(X)
-    before = model.transform(X)
-    other = directions(training(d=7))
-    named = pd.DataFrame(np.vstack([X, -X])).add_prefix("column")
-    for failing in (np.vstack([X, -X]), np.vstack([other, -other]), named):
-        with pytest.raises(ValueError, match="they cancel"):
-            model.fit(failing)
-    np.testing.assert_array_equal(model.transform(X), before)

@@ -13,16 +13,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from laws_decomposition import assert_same, every_estimator, training
-from optional import optional
+from laws_decomposition import every_estimator, training
 from orthodrome import KernelPCA
-from orthodrome._core.progress import ProgressBar, reporting
+from orthodrome._core.progress import ProgressBar
 from orthodrome.kernels import Gaussian
 from recording import Recorder
-
-pd = optional("pandas")
-
-# ------------------------------------------------------------------ parameters and copies
 
 
 @every_estimator
@@ -53,46 +48,6 @@ def test_parameters_that_do_not_exist(Estimator):
         Estimator().set_params(sigma=2.0)
     with pytest.raises(ValueError, match="Invalid parameter 'wide'"):
         Estimator(kernel=Gaussian()).set_params(kernel__wide=2.0)
-
-
-@every_estimator
-def test_data_frames(Estimator):
-    frame = pd.DataFrame(training(), columns=list("abcde"), index=np.arange(120) + 7)
-    model = Estimator(2).set_output(transform="pandas")
-    names = [f"{Estimator.__name__.lower()}{column}" for column in range(2)]
-    for output in (model.fit_transform(frame), model.transform(frame)):
-        assert list(output.columns) == names
-        assert output.index.equals(frame.index)
-    assert_same(model.transform(frame).to_numpy(), Estimator(2).fit_transform(training()), 1e-12)
-    assert list(model.get_feature_names_out()) == names
-    assert list(model.feature_names_in_) == list("abcde")
-    with pytest.raises(ValueError, match="feature names should match"):
-        model.transform(frame[list("edcba")])
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        model.transform(training())
-    with pytest.raises(ValueError, match=r"4 features.*expecting 5 features"):
-        Estimator(2).fit(training()).transform(training()[:, :4])
-
-
-# ------------------------------------------------------------------ seeds, workers
-
-
-@every_estimator
-def test_random_state(Estimator):
-    X = training(n=300)
-
-    def embedding(seed):
-        return Estimator(3, solver="krylov", random_state=seed).fit_transform(X)
-
-    expected = embedding(5)
-    np.testing.assert_array_equal(embedding(5), expected)
-    first, second = (embedding(np.random.RandomState(5)) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    assert_same(embedding(None), expected, 1e-6)
-    assert_same(embedding(6), expected, 1e-6)
-
-
-# ------------------------------------------------------------------ callbacks
 
 
 def broken(A, B):
@@ -140,17 +95,6 @@ def test_fits_leave_the_callbacks_as_they_were(Estimator, fails, verbose, n_call
     pickle.dumps(clone(model).set_params(kernel="gaussian").fit(training()))
 
 
-@every_estimator
-def test_verbose_without_rich(Estimator, monkeypatch):
-    def missing():
-        raise ImportError("rich")
-
-    monkeypatch.setattr("orthodrome._core.progress.ProgressBar", missing)
-    monkeypatch.setattr("orthodrome._core.progress.isinstance", lambda *_: False, raising=False)
-    with pytest.raises(ImportError, match=r"orthodrome\[cli\]"):
-        Estimator(3, verbose=True).fit(training())
-
-
 def test_verbose_adds_no_second_progress_bar(capsys):
     pytest.importorskip("rich")
     bar = ProgressBar()
@@ -158,13 +102,3 @@ def test_verbose_adds_no_second_progress_bar(capsys):
     model.fit(training(n=30))
     assert model._skl_callbacks == [bar]
     assert capsys.readouterr().out.count("KernelPCA") == 1
-
-
-def test_reporting_leaves_other_callbacks_alone():
-    recorder, reported = Recorder(), []
-    model = KernelPCA(2).set_callbacks(recorder)
-    with reporting(model, reported.append):
-        model.fit(training(n=30))
-    assert model._skl_callbacks == [recorder]
-    assert recorder.events[-1] == "teardown"
-    assert reported[-1] == pytest.approx(1.0)

@@ -74,19 +74,3 @@ def test_linear_kernel_is_pca(solver):
     assert_same(ours.explained_variance_ratio_, pca.explained_variance_ratio_)
     inverse = pca.inverse_transform(pca.transform(X_NEW))
     assert_same(ours.inverse_transform(ours.transform(X_NEW)), inverse, 1e-5)
-
-
-def test_auto_is_krylov_for_many_rows():
-    train, new = training(n=1100), held_out(m=60)
-    ours = KernelPCA(6, kernel=RBF(gamma=0.05), tol=1e-12, random_state=0).fit(train)
-    check_twins(ours, Peer(6, kernel="rbf", gamma=0.05), train, new)
-    assert ours.solver_ == "krylov"
-
-
-@pytest.mark.parametrize("solver", ["dense", "krylov"])
-def test_float32_is_near(solver):
-    ours = KernelPCA(K, kernel=RBF(gamma=0.05), solver=solver, random_state=0)
-    ours.fit(X.astype(np.float32))
-    new = ours.transform(X_NEW.astype(np.float32))
-    assert ours.embedding_.dtype == new.dtype == ours.eigenvalues_.dtype == np.float32
-    check_twins(ours, Peer(K, kernel="rbf", gamma=0.05), X, X_NEW, (1e-5, 1e-4))
