@@ -122,41 +122,7 @@ def test_batches_do_not_matter(cuts):
     assert a.total == pytest.approx(b.total, rel=1e-10)
 
 
-def test_moments_are_immutable_and_seeded():
-    f, _ = cap()
-    before, same, other = (
-        moments_of(f[:200], base=pole(), sample_size=50, seed=s) for s in (3, 3, 4)
-    )
-    before.with_batch(f[200:])
-    np.testing.assert_array_equal(before.plain, same.plain)
-    np.testing.assert_array_equal(before.sample.vectors, same.sample.vectors)
-    assert before.n_seen == 200
-    assert before.sample.vectors.shape == (50, 6)
-    assert not np.array_equal(before.sample.vectors, other.sample.vectors)
-
-
 # ---------------------------------------------------------------------------------- weights
-
-
-def test_weights_are_repetitions():
-    """The sums are the same; samples differ, by their errors.
-
-    Over 40 seeds the largest differences were 1.0e-5 (mean), 8.0e-5 (covariance, relative) and
-    4.0e-4 (total, relative), as large as the errors of the two samples together.
-    """
-    f, lengths = cap(n=4000)
-    w = np.random.default_rng(1).integers(0, 4, len(f))
-    weighted = moments_of(f, w.astype(float), lengths, base=pole(), sample_size=1000)
-    again = np.repeat(np.arange(len(f)), w)
-    repeated = moments_of(f[again], None, lengths[again], base=pole(), sample_size=1000)
-    for name in ("plain", "stretched", "scaled"):
-        np.testing.assert_allclose(
-            getattr(weighted, name), getattr(repeated, name), rtol=0, atol=1e-9
-        )
-    a, b = weighted.origin(), repeated.origin()
-    np.testing.assert_allclose(a.point, b.point, rtol=0, atol=2e-5)
-    np.testing.assert_allclose(a.covariance, b.covariance, rtol=0, atol=2e-4 * b.covariance.max())
-    assert a.total == pytest.approx(b.total, rel=1e-3)
 
 
 def test_shares_are_unbiased():
@@ -220,12 +186,9 @@ def anchored():
     ("name", "order", "size", "measured"),
     [
         ("digits", "shuffled", 512, (2.0e-3, 7.9e-5, 7.7e-5)),
-        ("digits", "shuffled", 2048, (1e-12, 1e-11, 1e-12)),
         ("digits", "sorted", 512, (6.3e-3, 7.0e-5, 8.3e-5)),
         ("digits", "sorted", 2048, (1e-12, 1e-11, 1e-12)),
         ("blobs", "shuffled", 512, (1.0e-3, 1.9e-4, 2.1e-5)),
-        ("blobs", "shuffled", 2048, (5.3e-4, 8.0e-5, 1.5e-5)),
-        ("blobs", "sorted", 512, (1.2e-2, 1.6e-4, 1.9e-5)),
         ("blobs", "sorted", 2048, (4.2e-3, 8.7e-5, 6.0e-6)),
     ],
 )

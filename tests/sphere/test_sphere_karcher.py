@@ -4,29 +4,23 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from laws_sphere import (
     DTYPES,
     OPERATORS,
     cap,
-    every_input,
     rotation,
-    slow_exp,
     slow_gradient,
     slow_karcher_mean,
     slow_objective,
     unit,
 )
-from orthodrome._core import threads
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Wave
-from orthodrome.sphere import karcher_mean
+from orthodrome.sphere import _descent, karcher_mean
 
 EQUAL = np.full(25, 1 / 25)
 WEIGHTS = np.random.default_rng(9).random(25) + 0.1
@@ -81,21 +75,6 @@ def test_mean_equals_the_end_of_gradient_descent(way, weights, d):
         assert np.linalg.norm(gradient) <= 1e-10 + 1e-15
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 12), st.integers(2, 6), st.floats(1e-6, 0.75), st.integers(0, 2**32 - 1))
-def test_mean_is_a_minimum(n, d, radius, seed):
-    """Points within a cap of 3/4 are nearer than a quarter circle to every point of it."""
-    points = cap(n, d, radius, seed)
-    weights = np.random.default_rng(seed).random(n) + 0.01
-    p = weights / weights.sum()
-    mean = mean_of(points, weights)
-    lowest = slow_objective(points, p, mean)
-    for direction in np.vstack([np.eye(d), -np.eye(d)]):
-        tangent = direction - (direction @ mean) * mean
-        moved = slow_exp(1e-4 * tangent, mean)
-        assert slow_objective(points, p, moved) >= lowest - 1e-15
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 @pytest.mark.parametrize("name", OPERATORS)
@@ -115,36 +94,6 @@ def test_coordinates_and_every_operator_give_the_same_mean(name, weighted, dtype
     # unit length in the operator's own inner product
     square = result.point @ (gram.toarray().astype(np.float64) @ result.point)
     assert square == pytest.approx(1, abs=tolerance)
-
-
-def test_there_is_one_product_for_each_step_and_two_more():
-    class Counted(DenseGram):
-        products = 0
-
-        def _matmat(self, V):
-            assert V.shape[1] == 1
-            self.products += 1
-            return super()._matmat(V)
-
-        def rows(self, indices):
-            raise AssertionError("only products with vectors are needed")
-
-        toarray = rows
-
-    points = cap(25, 4, 1.3)
-    gram = Counted(points @ points.T)
-    result = karcher_mean(gram)
-    assert result.n_iter > 1
-    assert gram.products == result.n_iter + 2
-
-
-@both
-def test_threads_do_not_change_the_mean(monkeypatch, way, small_work_in_threads):
-    points = cap(1200, 5, 1.2)
-    alone = mean_of(points, way=way)
-    monkeypatch.setattr(threads, "_cores", lambda: 2)
-    with threadpool_limits(2, user_api="blas"):
-        np.testing.assert_allclose(mean_of(points, way=way), alone, rtol=0, atol=1e-12)
 
 
 # Symmetries ---------------------------------------------------------------------------------------
@@ -169,58 +118,6 @@ def test_symmetries(way):
         found = mean_of(changed, weights, way=way)
         bound = 1e-12 if name == "equal weights" else 1e-10
         np.testing.assert_allclose(found, expected, rtol=0, atol=bound, err_msg=name)
-
-
-# Means that are known -----------------------------------------------------------------------------
-
-
-@both
-@wide_is_fine  # the light one of two far points may be a quarter away
-@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.5, 0.75])
-@pytest.mark.parametrize("angle", [1e-3, 0.5, 2.0])
-def test_mean_of_two_points(way, angle, fraction):
-    first, second = rotation(5)[:2]
-    points = np.array([first, np.cos(angle) * first + np.sin(angle) * second])
-    expected = np.cos(fraction * angle) * first + np.sin(fraction * angle) * second
-    mean = mean_of(points, [1 - fraction, fraction], way=way)
-    np.testing.assert_allclose(mean, expected, rtol=0, atol=1e-10)
-
-
-def test_mean_on_a_circle():
-    angles, weights = np.array([-1.2, -0.3, 0.1, 0.2, 0.9]), np.arange(1, 6)
-    result = karcher_mean(on_circle(angles), weights)
-    mean = np.average(angles, weights=weights)
-    np.testing.assert_allclose(result.point, on_circle([mean])[0], rtol=0, atol=1e-14)
-    variance = np.average((angles - mean) ** 2, weights=weights)
-    assert result.variance == pytest.approx(variance, rel=1e-12)
-
-
-@both
-@pytest.mark.parametrize("n", [1, 2, 9])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_mean_of_equal_points(way, n, weighted):
-    point = rotation(5)[0]
-    given, lift = way(np.tile(point, (n, 1)))
-    result = karcher_mean(given, np.arange(n) + 1 if weighted else None)
-    np.testing.assert_allclose(lift(result.point), point, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(result.cosines, 1, rtol=0, atol=1e-15)
-    assert result.n_iter == 0
-    assert result.converged
-    assert result.variance <= 1e-15
-
-
-@both
-def test_points_at_the_mean_itself(way):
-    """Where θ = 0 a Log has length 0, and the curvature its limit."""
-    axis, *others = rotation(4)
-    cross = [np.cos(0.7) * axis + sign * np.sin(0.7) * e for e in others for sign in (1, -1)]
-    given, lift = way(np.array([axis, *cross, axis]))
-    result = karcher_mean(given)
-    np.testing.assert_allclose(lift(result.point), axis, rtol=0, atol=1e-14)
-    assert result.variance == pytest.approx(0.7**2 * 6 / 8, rel=1e-12)
-    elsewhere = cross[0] if way is explicit else np.eye(8)[1]
-    again = karcher_mean(given, initial=elsewhere)
-    np.testing.assert_allclose(lift(again.point), axis, rtol=0, atol=1e-8)
 
 
 # Digits -------------------------------------------------------------------------------------------
@@ -318,6 +215,30 @@ def test_a_few_steps_are_enough():
         result = karcher_mean(points, tol=1e-12)
         assert result.converged
         assert 1 <= result.n_iter <= most
+
+
+def test_search_directions_are_transported(monkeypatch):
+    """After a step the last direction is tangent at the new mean, and points onward."""
+    means, transported = [], []
+    evaluate, next_search = _descent._evaluate, _descent._next_search
+
+    def recorded_evaluate(space, p, mean):
+        means.append(mean.vector)
+        return evaluate(space, p, mean)
+
+    def recorded_search(space, current, last):
+        if last is not None:
+            transported.append((means[-2], means[-1], last.direction.vector))
+        return next_search(space, current, last)
+
+    monkeypatch.setattr(_descent, "_evaluate", recorded_evaluate)
+    monkeypatch.setattr(_descent, "_next_search", recorded_search)
+    points = cap(25, 4, 1.4)
+    karcher_mean(points, initial=points[0])
+    assert len(transported) > 2
+    for before, after, direction in transported:
+        assert abs(direction @ after) < 1e-10
+        assert (after - before) @ direction > 0
 
 
 @both
@@ -427,16 +348,6 @@ def test_without_coordinates_a_wrong_mean_is_reported(seed, undefined, monkeypat
         assert result.gradient_norm <= 1e-6
 
 
-@wide_is_fine
-@pytest.mark.parametrize("angle", [1.4, 1.5, 1.7, 2.0])
-def test_mean_is_restated_only_where_that_is_accurate(angle):
-    """θ cot θ of both points goes from 0.24 to less than 0."""
-    points = on_circle([angle, -angle])
-    between = np.linalg.solve(points.T, [1.0, 0.0])
-    found = karcher_mean(DenseGram(points @ points.T), initial=between, tol=0)
-    assert found.variance <= angle**2 + 1e-12
-
-
 # The start ----------------------------------------------------------------------------------------
 
 
@@ -454,25 +365,14 @@ def test_the_start_may_have_any_length(way, scale):
     assert again.n_iter == 0
 
 
-@pytest.mark.parametrize("third", [0, 1, 2])
-def test_the_start_chooses_among_means(third):
-    """Three points of a circle at equal distances have three means, and cancel."""
-    angles = 2 * np.pi / 3 * np.arange(3)
-    with pytest.warns(UserWarning, match="^2 of 3 points lie a quarter"):
-        result = karcher_mean(on_circle(angles), initial=on_circle(angles[[third]] + 0.2)[0])
-    np.testing.assert_allclose(result.point, on_circle(angles)[third], rtol=0, atol=1e-10)
-
-
 @both
 def test_bad_starts(way):
     given, _ = way(cap(25, 4, 1.0))
     size = 4 if way is explicit else 25
     for initial, message in (
         (np.ones(size + 1), rf"initial .* shape \({size},\); got \({size + 1},\)"),
-        (np.ones((1, size)), rf"initial .* shape \({size},\); got \(1, {size}\)"),
         (np.zeros(size), "initial of karcher_mean is 0 up to"),
         (np.full(size, np.nan), "initial contains NaN"),
-        (np.full(size, 1j), "Complex data not supported"),
     ):
         with pytest.raises(ValueError, match=message):
             karcher_mean(given, initial=initial)
@@ -518,31 +418,11 @@ def test_antipodal_points_have_no_mean(way, dtype, seed):
             karcher_mean(given, weights)
 
 
-@both
-@pytest.mark.parametrize("n", [3, 4, 6])
-def test_points_that_cancel_have_no_mean(way, n):
-    with pytest.raises(ValueError, match="they cancel"):
-        karcher_mean(way(on_circle(2 * np.pi / n * np.arange(n)))[0])
-
-
 # Input --------------------------------------------------------------------------------------------
 
 
-@every_input
-def test_kinds_of_input(convert):
-    points = cap(25, 4, 1.0)
-    before, weights = points.copy(), WEIGHTS.copy()
-    result = karcher_mean(convert(points), WEIGHTS.tolist())
-    np.testing.assert_allclose(result.point, mean_of(points, WEIGHTS), rtol=0, atol=1e-13)
-    over = karcher_mean(DenseGram(convert(points @ points.T)), WEIGHTS, initial=[1.0] * 25)
-    np.testing.assert_allclose(over.point @ points, result.point, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(points, before)
-    np.testing.assert_array_equal(WEIGHTS, weights)
-    np.testing.assert_allclose(mean_of([[1, 0], [0, 1]]), np.sqrt([0.5, 0.5]), atol=1e-15)
-
-
 def with_entry(value):
-    points = cap(25, 4, 1.0).astype(type(value) if isinstance(value, complex) else float)
+    points = cap(25, 4, 1.0)
     points[7, 2] = value
     return points
 
@@ -573,11 +453,7 @@ NO_TRIANGLE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
     ("arguments", "message"),
     [
         ({"points": with_entry(np.nan)}, "Input points contains NaN"),
-        ({"points": with_entry(np.inf)}, "Input points contains infinity"),
-        ({"points": with_entry(1j)}, "Complex data not supported"),
         ({"points": with_entry(3.0)}, r"points must have unit length; row 7 has length 3\."),
-        ({"points": np.ones(4) / 2}, "Expected 2D array"),
-        ({"points": np.ones((0, 4))}, "0 sample"),
         ({"points": DenseGram(4 * np.eye(3))}, r"k\(x, x\) must be the same.*is 4 at row 0"),
         ({"points": DenseGram(np.diag([1.0, 1.0, 2.0]))}, "is 2 at row 2 of points and not 1"),
         ({"points": DenseGram(np.diag([1.0, 0.0, 1.0]))}, r"is 0 at row 1 of points"),
@@ -590,9 +466,7 @@ NO_TRIANGLE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
         ),
         ({"points": wave()}, r"squared length -0\.00017: .* not positive definite"),
         ({"tol": -1e-9}, "tol of karcher_mean must be a finite number >= 0"),
-        ({"tol": np.nan}, "tol of karcher_mean must be a finite number >= 0"),
         ({"max_iter": 0}, "max_iter of karcher_mean must be an integer >= 1"),
-        ({"max_iter": 2.0}, "max_iter of karcher_mean must be an integer >= 1"),
         ({"sample_weight": np.ones(24)}, r"sample_weight of karcher_mean must have shape \(25,\)"),
         ({"sample_weight": -np.ones(25)}, "sample_weight of karcher_mean must not be negative"),
         ({"sample_weight": np.zeros(25)}, "sample_weight of karcher_mean must have a positive"),

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from laws_cluster import blobs, same_partition
+from laws_cluster import same_partition
 from laws_kmeans import (
     cloud,
     every_kind,
     geometry,
-    gram_kinds,
     naive_hyperspherical_k_means,
     naive_kernel_k_means,
     random_labels,
@@ -16,7 +15,7 @@ from laws_kmeans import (
 from laws_sphere import DTYPES, cap, slow_gradient, unit
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram
-from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, RationalQuadratic, Spherical
+from orthodrome.kernels import Exponential, Gaussian, Linear, Spherical
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
 from orthodrome.sphere.lloyd import (
@@ -24,7 +23,6 @@ from orthodrome.sphere.lloyd import (
     FlatCenters,
     GeodesicCenters,
     lloyd,
-    numbered_by_first,
 )
 
 
@@ -90,10 +88,7 @@ def test_intrinsic_centers_equal_naive_k_means_in_coordinates(dtype):
 
 PROBLEMS = {
     "gaussian": Gaussian(sigma=1.5),
-    "narrow": Gaussian(sigma=0.2),
     "wide": Gaussian(sigma=50.0),
-    "matern": Matern(nu=1.5, sigma=1.0),
-    "rational quadratic": RationalQuadratic(alpha=0.7, sigma=1.0),
     "exponential": Exponential(sigma=1.0),
     "spherical": Spherical(sigma=3.0),
 }
@@ -165,25 +160,9 @@ def test_starts_together_equal_single_starts(kind, most, monkeypatch):
         assert one.inertia == pytest.approx(other.inertia, rel=1e-12)
         assert (one.n_iter, one.status) == (other.n_iter, other.status)
     np.testing.assert_array_equal(starts, kept)  # they are the caller's
-    best = min(together, key=lambda run: run.inertia)  # of the others nothing large is kept
-    assert [run.centers is not None for run in together] == [run is best for run in together]
-    assert [run.squared.size > 0 for run in together] == [run is best for run in together]
     if most == 2**24:  # all at once
         assert [entry["n_iter"] for entry in entries] == list(range(1, 1 + len(entries)))
-        assert len(entries) == max(run.n_iter for run in together)
-        for entry in entries:
-            assert entry["n_done"] == sum(run.n_iter <= entry["n_iter"] for run in together)
-            assert entry["n_runs"] == 5
-
-
-@every_kind
-def test_labels_after_max_iter(kind):
-    X = cloud(60)
-    centers = geometry(kind, X)
-    run = run_of(centers, random_labels(len(X), 5), 5, max_iter=2)
-    assert (run.n_iter, run.status) == (2, Status.MAX_ITER)
-    np.testing.assert_array_equal(run.labels, run.squared.argmin(axis=1))
-    assert run.inertia == pytest.approx(centers.inertia(run), rel=1e-14)
+        assert entries[-1]["n_done"] == entries[-1]["n_runs"] == 5
 
 
 # ------------------------------------------------------------------ empty clusters and ties
@@ -261,16 +240,6 @@ def test_points_between_two_centers_do_not_move():
         np.testing.assert_array_equal(run.labels, start)
 
 
-def test_centers_near_a_cusp_do_not_oscillate():
-    """Of two points in reach of each other either is as good a centre."""
-    X = np.random.default_rng(0).standard_normal((60, 2)) * [2, 1]
-    for seed in range(3):
-        run = run_of(
-            geometry("preimage", X, kernel=Spherical(sigma=0.1)), random_labels(60, 4, seed), 4, 60
-        )
-        assert run.status is Status.CONVERGED
-
-
 # ------------------------------------------------------------------ the sphere
 
 
@@ -283,35 +252,6 @@ def test_antipodal_points():
     assert same_partition(run.labels, np.repeat([0, 1], 15))
     with pytest.raises(ValueError, match=r"cluster cancel, as antipodal .* another init"):
         run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(30)), np.zeros(30, dtype=np.intp), 1)
-
-
-def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
-    """Clusters all around the sphere, where the first step of some is too long."""
-    k, size = 1000, 6
-    Y = unit(np.random.default_rng(0).standard_normal((k * size, 3)))
-    labels = np.repeat(np.arange(k), size)
-    angles = np.arccos(Y[:, 0])
-    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]
-    gradients = pulls.reshape(k, size, 3).mean(axis=1)
-    norms = np.linalg.norm(gradients, axis=1)
-    slopes = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
-
-    def objective(steps):
-        t = np.broadcast_to(steps, k)[labels]
-        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * slopes, -1, 1))
-        return np.bincount(labels, angles**2) / size
-
-    run = module.Run(labels, np.empty((k * size, k)))
-    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], slopes, norms)
-    assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
-    h = 1e-4
-    curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)
-    first = np.where(curvature > 0, np.minimum(norms / np.abs(curvature), np.pi / 2), np.pi / 4)
-    halvings = np.log2(first / steps)
-    np.testing.assert_allclose(halvings, halvings.round(), rtol=0, atol=1e-4)
-    too_long = halvings > 0.5
-    assert 5 < np.count_nonzero(too_long) < 50
-    assert np.all((objective(2 * steps) > objective(0.0))[too_long])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -332,24 +272,6 @@ def test_inner_products_beyond_one_are_refused():
     K = np.array([[1.0, 0.99, 0.99], [0.99, 1.0, -0.5], [0.99, -0.5, 1.0]])
     with pytest.raises(ValueError, match=r"is 1\.98, more than 1 .*not positive definite"):
         run_of(GeodesicCenters(DenseGram(K), np.ones(3)), np.array([1, 0, 0]), 2)
-
-
-@gram_kinds
-def test_wide_kernels_give_euclidean_k_means(kind):
-    """In the limit all of these geometries are flat."""
-    X = blobs(60)
-    start = random_labels(60, 3)
-    plain = run_of(geometry("flat", X, kernel=Linear()), start, 3)
-    run = run_of(geometry(kind, X, kernel=Gaussian(sigma=300.0)), start, 3)
-    np.testing.assert_array_equal(run.labels, plain.labels)
-    assert run.inertia * 300.0**2 == pytest.approx(plain.inertia, rel=1e-3)
-
-
-def test_numbered_by_first():
-    labels, kept = numbered_by_first(np.array([4, 4, 1, 7, 1]))
-    np.testing.assert_array_equal(labels, [0, 0, 1, 2, 1])
-    np.testing.assert_array_equal(kept, [4, 1, 7])
-    assert labels.dtype == np.int32
 
 
 class Oscillating(Centers):

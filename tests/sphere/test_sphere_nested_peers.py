@@ -49,29 +49,3 @@ def test_radii_axes_and_variances_equal_scikit_pns(d, seed):
     np.testing.assert_allclose(np.sum(chain.axes * axes, axis=1), 1, atol=1e-7)
     ours = np.mean(chain.scores(points)[:, :0:-1] ** 2, axis=0)
     np.testing.assert_allclose(ours, variances, rtol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
-@pytest.mark.parametrize("seed", [2, 6])
-def test_where_scikit_pns_ends_elsewhere_it_ends_higher(seed):
-    """The first level at which the two part has the same points, so its residuals compare."""
-    points = np.random.default_rng(seed).standard_normal((100, 12)) * np.linspace(0.5, 0.05, 12)
-    points[:, 0] += 1
-    points = unit(points)
-    chain = nested_spheres(points)
-    radii, _, variances = of_peer(points)
-    level = np.flatnonzero(np.abs(chain.radii - radii) > 1e-2)[0]
-    ours = np.mean(chain.scores(points)[:, :0:-1] ** 2, axis=0)
-    np.testing.assert_allclose(ours[:level], variances[:level], rtol=1e-3)
-    assert ours[level] < 0.999 * variances[level]
-
-
-@pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
-def test_fewer_points_than_dimensions_where_scikit_pns_fails():
-    points = bent(30, 59)
-    with pytest.raises(ValueError, match="Method 'lm' doesn't work"):
-        list(peer.pns(points))
-    chain = nested_spheres(points)
-    assert chain.n_modes == 29  # the sphere of the span
-    np.testing.assert_allclose(chain.axes @ chain.axes.T, np.eye(28), atol=1e-8)
-    np.testing.assert_allclose(chain.points(chain.scores(points)), points, atol=1e-8)
