@@ -98,6 +98,24 @@ def too_slow(*_):
     raise TooSlow
 
 
+def attempted(action):
+    """Return the result of an action, or its error, which must be one of this library."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        try:
+            found, error = action(), None
+        except Exception as caught:
+            found, error = None, caught
+    foreign = [str(each.message) for each in shown if not issubclass(each.category, UserWarning)]
+    assert not foreign, foreign
+    if error is not None:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        own = isinstance(error, (ValueError, TypeError)) and _is_own(error, last, None, None)
+        if not own or len(str(error).split()) < 4:
+            raise AssertionError(f"{type(error).__name__} of {last.filename}: {error}") from error
+    return found, error
+
+
 def complaint(use, parameter=None, owner=None, refusals=(ValueError, TypeError)):
     """Return what is wrong with the use of a value, or None.
 
@@ -137,7 +155,7 @@ def _is_own(error, place, parameter, owner):
     if isinstance(error, OSError):
         return own or bool(error.filename)
     if parameter is None:  # from a raise statement
-        own = own or "sklearn/utils/validation" in place.filename
+        own = own or "sklearn/utils/" in place.filename
         return own and (place.line or "").startswith("raise")
     words = str(error)
     named = parameter.lower() in words.lower()
