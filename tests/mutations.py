@@ -1,6 +1,5 @@
 """Valid files with changed bytes and correct checksums."""
 
-import gzip
 import hashlib
 import io
 import json
@@ -115,13 +114,6 @@ def of_model(content: bytes, rng: np.random.Generator) -> bytes:
                 del digests[info.filename]
                 members[info] = json.dumps(json.loads(data) | {"sha256": digests}).encode()
     return _zipped(members)
-
-
-def of_gzip(content: bytes, rng: np.random.Generator) -> bytes:
-    """Change the content of a gzip file, or its bytes."""
-    if rng.random() < 0.2:
-        return plain(content, rng)
-    return gzip.compress(plain(gzip.decompress(content), rng), mtime=0)
 
 
 def of_png(content: bytes, rng: np.random.Generator) -> bytes:

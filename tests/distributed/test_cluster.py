@@ -110,18 +110,6 @@ def test_results_equal_the_local_ones_and_are_small(name, client, watch):
 
 
 @pytest.mark.slow
-def test_what_leaves_the_cluster_does_not_grow_with_the_rows(client, watch):
-    taken = []
-    for n_blocks in (10, 20):  # more rows than the sample, and than the candidates
-        watch.wanted.clear()
-        solver = Nystroem(anchors=np.linspace(0, 2, 20)[:, None] * np.ones(D))
-        KernelPGA(3, solver=solver).fit(points(n_blocks))
-        taken.append(sum(watch.wanted.values()))
-    assert taken[1] < 1.2 * taken[0]
-    assert taken[1] < points(20).nbytes
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_lost_worker_changes_nothing(name, own_cluster):
     X = points(6)

@@ -4,7 +4,6 @@ import gc
 import importlib.util
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import orthodrome
-from bounded import in_child, killed_at, lines_of
+from bounded import in_child
 from orthodrome._core.compiled import compiled
 from orthodrome.kernels import Gaussian
 
@@ -79,47 +78,6 @@ def test_a_damaged_cache_is_no_error(which, tmp_path):
     for content in (b"", whole[:20], whole[:-30], b"\x80\x04" + bytes(50), b"no pickle"):
         file.write_bytes(content)
         assert doubled(loop_in(tmp_path)) == [2, 6]
-
-
-def test_threads_that_meet_a_damaged_cache(tmp_path):
-    """One of them drops the cache while another still reads it."""
-    assert doubled(loop_in(tmp_path)) == [2, 6]
-    for file in cache_files(tmp_path):
-        file.write_bytes(b"no pickle")
-    loop = loop_in(tmp_path)
-    reading = loop.dispatcher
-
-    def dispatcher(*arrays):
-        loop._drop_cache()  # as the other thread does
-        return reading(*arrays)
-
-    loop.dispatcher = dispatcher
-    assert doubled(loop) == [2, 6]
-
-
-KEEPING = ("/caching.py", "/compiled.py")  # numba's code that writes caches, and ours around it
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
-@pytest.mark.parametrize("most", [8, pytest.param(60, marks=pytest.mark.slow)])
-def test_killed_while_the_cache_is_written(most, tmp_path):
-    """The next process computes the same, and can write its own cache."""
-    counting = tmp_path / "counting"
-    counting.mkdir()
-    n_lines = lines_of(lambda: doubled(loop_in(counting)), KEEPING)
-    assert len(cache_files(counting)) == 2
-    left = set()
-    for place in np.unique(np.linspace(1, n_lines, most).astype(int)).tolist():
-        folder = tmp_path / str(place)
-        folder.mkdir()
-        code = killed_at(place, lambda here=folder: doubled(loop_in(here)), KEEPING)
-        assert code == -signal.SIGKILL
-        left.add(len(cache_files(folder)))
-        assert doubled(loop_in(folder)) == [2, 6]
-        again = loop_in(folder)
-        assert doubled(again) == [2, 6]
-        assert sum(again.dispatcher.stats.cache_hits.values()) == 1
-    assert {0, 2} <= left  # before the first file, and after the last
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")

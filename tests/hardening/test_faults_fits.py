@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 import sys
 import threading
 import warnings
@@ -61,7 +60,6 @@ SUBJECTS = {name: (make, KERNEL, DATA, OTHER) for name, make in ESTIMATORS.items
     ),
 }
 every_subject = pytest.mark.parametrize("name", SUBJECTS)
-every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def run(model, data):
@@ -171,10 +169,10 @@ def test_an_interrupt_at_any_line_of_the_limit_of_threads_leaves_it_free():
 
 
 class Watched:
-    """A kernel that counts its calls and values, and can interrupt one of the calls."""
+    """A kernel that counts its calls and values."""
 
-    def __init__(self, after=10**9):
-        self.after, self.calls, self.values = after, 0, 0
+    def __init__(self):
+        self.calls, self.values = 0, 0
 
     def __deepcopy__(self, memo):
         return self  # clones of estimators share the counts
@@ -182,36 +180,7 @@ class Watched:
     def __call__(self, X, Y):
         self.calls += 1
         self.values += len(X) * len(Y)
-        if self.calls > self.after:
-            signal.raise_signal(signal.SIGINT)
         return np.exp(-np.square(X[:, None] - Y[None]).sum(axis=-1) / 8)
-
-
-@pytest.fixture
-def interrupts():
-    """SIGINT raises KeyboardInterrupt, also if the suite runs in the background of a shell."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@every_subject
-@pytest.mark.usefixtures("interrupts")
-def test_a_signal_within_the_kernel(name):
-    """SIGINT while a kernel of the caller is evaluated."""
-    make, _, data, other = SUBJECTS[name]
-    kernel = Watched()
-    model = make(kernel)
-    expected, before = results(run(model, data)), dict(vars(model))
-    kernel.calls = 0
-    run(make(kernel), other)
-    assert kernel.calls > 0
-    kernel.calls, kernel.after = 0, kernel.calls // 2
-    with pytest.raises(KeyboardInterrupt):
-        run(model, other)
-    kernel.after = 10**9
-    assert vars(model).keys() == before.keys()
-    assert results(model if name in ESTIMATORS else run(model, data)) == expected
 
 
 # Threads and forked children ---------------------------------------------------------------------

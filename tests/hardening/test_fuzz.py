@@ -8,7 +8,6 @@ import sys
 import warnings
 import zipfile
 import zlib
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
 from orthodrome import GeodesicMixture, KernelPCA, app, load, save
-from orthodrome._core.machine import machine
 from orthodrome.app.inputs import read_data, read_image
-from orthodrome.app.memory import available_memory
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
@@ -81,28 +78,17 @@ def labels_of_specimens(path):
     return read_data(written(path.with_name("leaves.tps"), TPS), labels=path, label="species")
 
 
-NAMES = {"feature_names": np.array(["u", "v", "w"]), "labels": np.array(list("abcdef"))}
 FILES = {
     "tps": (lambda: TPS, "tps", lambda path: read_tps(path, curves="append"), None),
-    "tps of the command line": (lambda: TPS, "tps", read_data, None),
     "labels of tps": (lambda: LABELS, "csv", labels_of_specimens, None),
     "csv": (lambda: CSV, "csv", labelled("species"), None),
-    "tsv": (lambda: CSV.replace(b",", b"\t"), "tsv", labelled("species"), None),
     "utf-16": (lambda: CSV.decode().encode("utf-16"), "csv", labelled("species"), None),
     "txt": (lambda: b"1 2 3\n4 5 6\n7 8 9.5\n", "txt", read_data, None),
     "npy": (lambda: npy(numbers(6, 3)), "npy", read_data, None),
     "npz": (lambda: npz(X=numbers(6, 3), y=np.arange(6)), "npz", read_data, of_zip),
-    "npz without X": (lambda: npz(A=numbers(6, 3), b=np.arange(6)), "npz", read_data, of_zip),
-    "npz, compressed": (
-        lambda: npz(np.savez_compressed, X=numbers(6, 3), **NAMES),
-        "npz",
-        read_data,
-        of_zip,
-    ),
     "parquet": (parquet, "parquet", labelled("s"), None),
     "png, colours": (lambda: image("PNG", "RGB"), "png", read_image, of_png),
     "png, palette": (lambda: image("PNG", "P"), "png", read_image, of_png),
-    "png, transparent": (lambda: image("PNG", "LA"), "png", read_image, of_png),
     "jpeg": (lambda: image("JPEG", "RGB"), "jpg", read_image, None),
 }
 
@@ -266,34 +252,6 @@ def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
 
 # System files ----------------------------------------------------------------------------
 
-SYSTEM = {
-    "cpuinfo": (
-        b"processor\t: 0\nmodel name\t: Abacus 9\nflags\t: fpu\n",
-        "orthodrome._core.machine._CPUINFO",
-        machine,
-    ),
-    "meminfo": (
-        b"MemTotal:  400000 kB\nMemAvailable:  300000 kB\n",
-        "orthodrome.app.memory._MEMINFO",
-        available_memory,
-    ),
-    "memory.max": (b"9223372036854771712\n", "orthodrome.app.memory._LIMITS", available_memory),
-}
-
-
-@how_many
-@pytest.mark.parametrize("kind", SYSTEM)
-def test_changed_system_files_are_no_error(kind, number, tmp_path):
-    content, place, ask = SYSTEM[kind]
-
-    def parse(path):
-        given = ((path, path),) if place.endswith("_LIMITS") else path
-        with mock.patch(place, given):
-            ask()
-
-    found = complaints(parse, tmp_path / "fuzzed", mutants(content, number), name="no error at all")
-    assert not found, "\n".join(found)
-
 
 # Headers that declare too much -------------------------------------------------------------------
 
@@ -332,18 +290,10 @@ def png(width, height, bits=8, colour=2):
 HUGE = 10**12
 BOMBS = {
     "npy, rows": ("npy", npy_header((HUGE, 3)) + bytes(80), read_data),
-    "npy, one column too many": ("npy", npy_header((5, 3)) + bytes(112), read_data),
     "npy, a product beyond 64 bits": ("npy", npy_header((HUGE, HUGE)) + bytes(80), read_data),
-    "npy, negative": ("npy", npy_header((-1, -3)) + bytes(80), read_data),
-    "npy, empty strings": ("npy", npy_header((HUGE, 3), "<U0") + bytes(80), read_data),
     "npy, long texts": ("npy", npy_header((1, 1), "<U999999999") + bytes(80), read_data),
     "npy, a long header": ("npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + bytes(80), read_data),
     "npz, rows": ("npz", zipped(X=npy_header((HUGE, 3)) + bytes(80)), read_data),
-    "npz, labels": (
-        "npz",
-        zipped(X=npy(numbers(4, 2)), y=npy_header((HUGE,), "<U0")),
-        read_data,
-    ),
     "npz, a size that is not so": (
         "npz",
         larger_in_the_directory(zipped(X=npy_header((2**26, 2)) + bytes(80)), 2**31),
@@ -351,14 +301,10 @@ BOMBS = {
     ),
     "npz, nested deeply": ("npz", zipped(X=npy_header("(" * 90 + ")" * 90)), read_data),
     "png, 2 ** 31 pixels a side": ("png", png(2**31 - 1, 2**31 - 1), read_image),
-    "png, 13 000 pixels a side": ("png", png(13_000, 13_000), read_image),
     "png, 16 bits": ("png", png(13_000, 13_000, 16, 0), read_image),
     "tps, landmarks": ("tps", b"LM=1000000000\n1 2\n", read_tps),
-    "tps, more landmarks": ("tps", b"LM=" + b"9" * 400 + b"\n1 2\n", read_tps),
-    "tps, curves": ("tps", b"LM=1\n1 2\nCURVES=999999999\nPOINTS=999999999\n1 2\n", read_tps),
     "tps, a long number": ("tps", b"LM=1\n1" + b"0" * 100_000 + b" 2\n", read_tps),
     "csv, a quote that is open": ("csv", b'a,b\n"1,2\n' + b"3,4\n" * 50_000, read_data),
-    "csv, a long number": ("csv", b"a\n" + b"9" * 100_000 + b"\n", read_data),
     "checkpoint": ("npz", zipped(meta=npy_header((), "<U999999999")), run_on_from),
     "model": ("orthodrome", zipped(model=npy_header((HUGE,))), load),
     "model, nested deeply": (
@@ -384,12 +330,6 @@ def test_wrong_headers_are_refused(kind, tmp_path):
         raise AssertionError("it was read")
 
     found = complaints(refused, file, [content], more_memory=64 * MEBIBYTE)
-    assert not found, found[0]
-
-
-@pytest.mark.parametrize("content", [b"1," * 200_000 + b"1", b" " * 500_000 + b"\n1 2\n"])
-def test_odd_tables_need_little_memory(content, tmp_path):
-    found = complaints(read_data, tmp_path / "fuzzed.csv", [content], more_memory=64 * MEBIBYTE)
     assert not found, found[0]
 
 

@@ -57,7 +57,16 @@ def assert_falls(values, dtype=np.float64, scale=None):
 # k-means ------------------------------------------------------------------------------------------
 
 
-def check_k_means(kind, name, seed, dtype):
+@examples(40)
+@given(
+    st.sampled_from([("flat", name) for name in DEFINITE])
+    | st.sampled_from([("intrinsic", name) for name in DEFINITE])
+    | st.sampled_from([("preimage", name) for name in WITH_PREIMAGES]),
+    seeds,
+    dtypes,
+)
+def test_inertia_never_rises(kind_and_kernel, seed, dtype):
+    kind, name = kind_and_kernel
     options = {"init": "random", "n_init": 1, "random_state": seed}
     given = sample(name, 40, seed, dtype)
     if kind == "flat":
@@ -72,24 +81,17 @@ def check_k_means(kind, name, seed, dtype):
     assert inertias[-1] == model.inertia_
 
 
-test_inertia_never_rises = examples(15)(
-    given(st.sampled_from(["flat", "intrinsic"]), st.sampled_from(DEFINITE), seeds, dtypes)(
-        check_k_means
-    )
-)
-test_inertia_never_rises_with_any_kernel = slow(
-    pytest.mark.parametrize(
-        ("kind", "name"),
-        [(kind, name) for kind in ("flat", "intrinsic") for name in DEFINITE]
-        + [("preimage", name) for name in WITH_PREIMAGES],
-    )(examples(8)(given(seeds, dtypes)(check_k_means)))
-)
-
-
 # Mixtures -----------------------------------------------------------------------------------------
 
 
-def check_mixture(covariance, update, name, seed, dtype):
+COVARIANCES, UPDATES = ["full", "diag", "tied", "spherical"], ["karcher", "likelihood"]
+
+
+@examples(40)
+@given(
+    st.sampled_from(COVARIANCES), st.sampled_from(UPDATES), st.sampled_from(DEFINITE), seeds, dtypes
+)
+def test_likelihood_never_falls(covariance, update, name, seed, dtype):
     tol = 1e-6
     model = GeodesicMixture(
         3,
@@ -113,26 +115,6 @@ def check_mixture(covariance, update, name, seed, dtype):
     assert model.lower_bound_ == values.max()
 
 
-COVARIANCES, UPDATES = ["full", "diag", "tied", "spherical"], ["karcher", "likelihood"]
-
-
-@examples(8)
-@given(
-    st.sampled_from(COVARIANCES), st.sampled_from(UPDATES), st.sampled_from(DEFINITE), seeds, dtypes
-)
-def test_likelihood_never_falls(covariance, update, name, seed, dtype):
-    check_mixture(covariance, update, name, seed, dtype)
-
-
-@slow
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("update", UPDATES)
-@examples(40)
-@given(st.sampled_from(DEFINITE), seeds, dtypes)
-def test_likelihood_never_falls_with_any_kernel(covariance, update, name, seed, dtype):
-    check_mixture(covariance, update, name, seed, dtype)
-
-
 # Means and medians --------------------------------------------------------------------------------
 
 
@@ -152,60 +134,49 @@ def test_karcher_means_only_go_down(name, seed, dtype):
     assert_falls([entry["objective"] for entry in found.history], dtype, np.pi**2)
 
 
-@examples(10)
-@given(st.sampled_from(WITH_PREIMAGES), seeds)
-def test_more_iterations_never_make_a_preimage_worse(name, seed):
-    X = sample(name, 15, seed).X
-    with warnings.catch_warnings():  # few iterations
-        warnings.simplefilter("ignore", UserWarning)
-        found = [
-            karcher_mean_preimage(on_sphere(name), X, max_iter=count).objective
-            for count in (1, 2, 3, 5, 10, 100)
-        ]
-    assert_falls(found)
+COUNTS = (1, 2, 3, 5, 10, 100)
 
 
 def coordinates(name, n, seed):
     return isometric_coordinates(gram_of(name, n, seed, np.float64)).points
 
 
-@examples(10)
-@given(st.sampled_from(DEFINITE), seeds)
-def test_more_iterations_never_make_a_median_worse(name, seed):
+def preimages(name, seed, count):
+    with warnings.catch_warnings():  # few iterations
+        warnings.simplefilter("ignore", UserWarning)
+        X = sample(name, 15, seed).X
+        return karcher_mean_preimage(on_sphere(name), X, max_iter=count).objective
+
+
+def medians(name, seed, count):
     Y = coordinates(name, 15, seed)
     w = np.random.default_rng(seed).random(15) + 0.1
-    centers = [spatial_median(Y, w, max_iter=count) for count in (1, 2, 3, 5, 10, 100)]
-    assert_falls([w @ np.linalg.norm(Y - center, axis=1) for center in centers])
+    return w @ np.linalg.norm(Y - spatial_median(Y, w, max_iter=count), axis=1)
 
 
-@examples(10)
-@given(st.sampled_from(DEFINITE), st.sampled_from([1.0, 1.4, 2.0]), seeds)
-def test_more_iterations_never_make_a_direction_worse(name, p, seed):
+def directions(name, seed, count):
     Y = coordinates(name, 15, seed)
     Y -= Y.mean(axis=0)
-    found = [
-        projection_pursuit(Y, np.ones(15), 1, p=p, max_iter=count).dispersions[0]
-        for count in (1, 2, 3, 5, 10, 100)
-    ]
-    assert_falls(-np.array(found))
+    p = (1.0, 1.4, 2.0)[seed % 3]
+    return -projection_pursuit(Y, np.ones(15), 1, p=p, max_iter=count).dispersions[0]
 
 
-# Nested spheres -----------------------------------------------------------------------------------
-
-
-@examples(20)
-@given(st.sampled_from(DEFINITE), st.sampled_from([1.0, 1.5, 2.0]), st.booleans(), seeds)
-def test_more_iterations_never_make_a_subsphere_worse(name, p, great, seed):
+def subspheres(name, seed, count):
     Y = coordinates(name, 9, seed)
     Y /= np.linalg.norm(Y, axis=1, keepdims=True)
     if Y.shape[1] < 3:
         Y = np.pad(Y, [(0, 0), (0, 3 - Y.shape[1])])
     w = np.random.default_rng(seed).random(9) + 0.1
-    found = [
-        fit_subsphere(Y, w, p=p, great=great, max_iter=count).objective
-        for count in (1, 2, 3, 5, 10, 20, 200)
-    ]
-    assert_falls(found)
+    p, great = (1.0, 1.5, 2.0)[seed % 3], bool(seed % 2)
+    return fit_subsphere(Y, w, p=p, great=great, max_iter=count).objective
+
+
+@pytest.mark.parametrize("objective", [preimages, medians, directions, subspheres])
+@examples(15)
+@given(st.data(), seeds)
+def test_more_iterations_are_never_worse(objective, data, seed):
+    name = data.draw(st.sampled_from(WITH_PREIMAGES if objective is preimages else DEFINITE))
+    assert_falls([objective(name, seed, count) for count in COUNTS])
 
 
 # The Hebbian algorithm ----------------------------------------------------------------------------
