@@ -14,7 +14,6 @@ from orthodrome.kernels import Gaussian
 CLUSTERINGS = [*KINDS, *LAPLACIANS, "mixture"]
 every_clustering = pytest.mark.parametrize("kind", CLUSTERINGS)
 hard = pytest.mark.parametrize("kind", [*KINDS, *LAPLACIANS])
-on_gram = pytest.mark.parametrize("kind", [name for name in CLUSTERINGS if name != "preimage"])
 
 
 def estimator(kind: str, n_clusters: int = 3, **options: Any) -> Any:

@@ -5,16 +5,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from laws_classification import KERNEL, gaussian, three_classes
-from laws_sphere import unit
 from orthodrome import KernelPNS, NestedSpheresClassifier
-from orthodrome._core.progress import Progress
-from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial
+from orthodrome.kernels import Gaussian, Normalized, Polynomial
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
 
@@ -38,9 +36,6 @@ def arc_residuals(points, axes, radii):
         projected /= np.sin(theta)[:, None]
         local = (projected - np.cos(radius) * axis) / np.sin(radius)
     return np.array(found).T
-
-
-# ------------------------------------------------------------------ features
 
 
 @every_sphere
@@ -76,9 +71,6 @@ def test_the_number_of_features():
                 chain.features(np.eye(1, 12), n, circle=circle)
 
 
-# ------------------------------------------------------------------ support vector machines
-
-
 @every_kind
 @pytest.mark.parametrize("kernel", [KERNEL, POLYNOMIAL], ids=["gaussian", "polynomial"])
 def test_it_is_a_linear_machine_on_features_of_mean_square_one(features, kernel):
@@ -102,33 +94,6 @@ def test_c_means_the_same_for_every_radius_and_smooths():
     np.testing.assert_allclose(model.decision_function(X), scaled.decision_function(X), atol=1e-3)
     smooth = estimator(C=1e-2).fit(X, y)
     assert np.linalg.norm(smooth.svm_.coef_) < np.linalg.norm(model.svm_.coef_)
-
-
-def test_two_classes_have_one_decision():
-    X, y = three_classes()
-    two = y != "oak"
-    model = estimator().fit(X[two], y[two])
-    found = model.decision_function(X)
-    assert found.shape == (60,)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[(found > 0).astype(int)])
-
-
-def test_accuracy():
-    X, y = three_classes(150)
-    new, expected = three_classes(150, seed=1)
-    assert estimator(4, sphere="great").fit(X, y).score(new, expected) > 0.8
-
-
-def test_the_circle_separates_what_residuals_do_not():
-    """Three groups along a small circle."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 30)
-    angle = y - 1 + 0.2 * rng.standard_normal(90)
-    circle = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle), np.full(90, 0.8)])
-    points = unit(circle + 0.02 * rng.standard_normal((90, 3)))
-    assert estimator(1, kernel=Linear(), C=100.0).fit(points, y).score(points, y) > 0.9
-    paper = estimator(1, kernel=Linear(), features="paper", C=100.0).fit(points, y)
-    assert paper.score(points, y) < 0.6
 
 
 # ------------------------------------------------------------------ p by cross-validation
@@ -178,11 +143,8 @@ def test_folds_of_a_gram_matrix():
 
 def test_folds_are_at_most_the_points_of_the_smallest_class():
     X, y = three_classes(12)  # 6, 4 and 2 points
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "The points take up")
-        model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
-        single = estimator(2, p="cv", ps=(2.0,)).fit(X[:11], y[:11])
+    model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
+    single = estimator(2, p="cv", ps=(2.0,)).fit(X[:11], y[:11])
     folds = list(StratifiedKFold(2).split(X, y))
     parts = [(estimator(2).fit(X[train], y[train]), test) for train, test in folds]
     expected = np.mean([part.score(X[test], y[test]) for part, test in parts])
@@ -202,73 +164,15 @@ def test_points_without_a_place_count_as_errors():
         assert model.cv_scores_[0] in allowed
 
 
-# ------------------------------------------------------------------ scikit-learn
-
-
-@pytest.mark.slow
-def test_grid_search():
-    X, y = three_classes(45)
-    grid = {"n_components": [1, 3], "kernel__sigma": [0.5, 2.0], "p": [1.0, 2.0]}
-    search = GridSearchCV(estimator(), grid, cv=2).fit(X, y)
-    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    assert search.score(X, y) > 0.7
-
-
-def test_grid_search_with_a_gram_matrix():
-    X, y = three_classes(14)
-    grid = {"n_components": [1, 3]}
-    by_kernel, by_matrix = (
-        GridSearchCV(estimator(kernel=kernel, sphere="great"), grid, cv=2).fit(data, y)
-        for kernel, data in ((KERNEL, X), ("precomputed", KERNEL(X)))
-    )
-    scores = (each.cv_results_["mean_test_score"] for each in (by_kernel, by_matrix))
-    np.testing.assert_allclose(*scores)
-
-
-@pytest.mark.parametrize("p", [2.0, "cv"])
-def test_progress_is_reported(p, monkeypatch, capsys):
-    pytest.importorskip("rich")
-    fractions = []
-    advance = Progress.advance
-
-    def watched(self, fraction, name="fit"):
-        if isinstance(self._estimator, NestedSpheresClassifier):
-            fractions.append(fraction)
-        return advance(self, fraction, name)
-
-    monkeypatch.setattr(Progress, "advance", watched)
-    X, y = three_classes(18)
-    estimator(2, p=p, ps=(2.0,), cv=2, verbose=True).fit(X, y)
-    assert len(set(fractions)) > 10
-    assert fractions[-1] == 1.0
-    assert "NestedSpheresClassifier" in capsys.readouterr().out
-
-
 # ------------------------------------------------------------------ data and errors
 
 
-def test_sparse_float32_and_permuted_data():
+def test_sparse_and_float32_data():
     X, y = three_classes(20)
     expected = estimator(2).fit(X, y).decision_function(X)
-    order = np.random.default_rng(0).permutation(20)
-    for data, labels, tolerance in (
-        (scipy.sparse.csr_array(X), y, 1e-4),
-        (X.astype(np.float32), y, 0.05),
-        (X[order], y[order], 1e-6),
-    ):
-        found = estimator(2).fit(data, labels).decision_function(X.astype(data.dtype))
+    for data, tolerance in ((scipy.sparse.csr_array(X), 1e-4), (X.astype(np.float32), 0.05)):
+        found = estimator(2).fit(data, y).decision_function(X.astype(data.dtype))
         np.testing.assert_allclose(found, expected, atol=tolerance)
-
-
-@pytest.mark.filterwarnings("ignore:.* of the variance of Gaussian over these data is left out")
-@pytest.mark.parametrize("sigma", [1e-3, 1.5, 1e3, 1e6])
-@every_kind
-def test_any_scale_and_repeated_rows(features, sigma):
-    X, y = three_classes(12)
-    wide = np.column_stack([np.repeat(X, 2, axis=0), np.full(24, 3.0)])
-    model = estimator(kernel=Gaussian(sigma=sigma), features=features).fit(wide, np.repeat(y, 2))
-    assert np.all(np.isfinite(model.decision_function(wide)))
-    assert set(model.predict(wide)) <= set(model.classes_)
 
 
 #: Parameters that the battery of absurd values in tests/hardening does not try.

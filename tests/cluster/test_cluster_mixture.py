@@ -10,15 +10,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV
 
-from laws_mixture import every_kind, every_update, naive_log_densities, some_mixture, unit
-from optional import optional
+from laws_mixture import every_kind, every_update, naive_log_densities, unit
 from orthodrome import GeodesicMixture, KernelPGA, sphere
-from orthodrome.eigen import Nystroem
-from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
+from orthodrome.kernels import Exponential, Gaussian, Normalized, Polynomial
 from orthodrome.metrics import clustering_error
-from real_data import load_or_skip
-
-pd = optional("pandas")
 
 KERNEL = Gaussian(sigma=3.0)
 
@@ -36,9 +31,6 @@ def estimator(n_components=3, n_modes=2, **options):
     return GeodesicMixture(n_components, n_modes, **options)
 
 
-# ------------------------------------------------------------------ one component
-
-
 @pytest.mark.parametrize(
     "kernel", [KERNEL, Exponential(), Normalized(Polynomial()), "precomputed"], ids=repr
 )
@@ -54,19 +46,6 @@ def test_one_component_is_the_mean_and_the_covariance_of_kernel_pga(kernel, q):
     np.testing.assert_array_equal(model.labels_, 0)
 
 
-def test_the_likeliest_single_component_is_near_it_and_likelier():
-    X, _ = blobs()
-    mean = estimator(1, 3, tol=1e-12, reg_covar=1e-12).fit(X)
-    likeliest = estimator(
-        1, 3, tol=1e-12, reg_covar=1e-12, mean_update="likelihood", max_iter=1000
-    ).fit(X)
-    assert likeliest.lower_bound_ > mean.lower_bound_ + 1e-6
-    assert sphere.distance(likeliest.means_[0], mean.means_[0]) < 0.2
-
-
-# ------------------------------------------------------------------ clusters
-
-
 @every_kind
 @every_update
 def test_three_clusters_are_recovered_exactly(kind, update):
@@ -74,43 +53,6 @@ def test_three_clusters_are_recovered_exactly(kind, update):
     model = estimator(covariance_type=kind, mean_update=update).fit(X)
     assert clustering_error(y, model.labels_) == 0
     assert model.converged_
-
-
-@pytest.mark.parametrize("init_params", ["kernel-k-means", "k-means", "random"])
-def test_every_way_to_begin_recovers_them(init_params):
-    X, y = blobs(std=0.4)
-    model = estimator(init_params=init_params, n_init=10).fit(X)
-    assert clustering_error(y, model.labels_) == 0
-
-
-def test_clusters_a_quarter_of_the_sphere_apart():
-    # a linear kernel on the sphere itself: means at right angles, and the modes are all there are
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 60)
-    X = unit(np.eye(4)[y] + 0.15 * rng.standard_normal((180, 4)))
-    model = estimator(3, 3, kernel="linear").fit(X)
-    assert clustering_error(y, model.labels_) == 0
-    frame = np.column_stack([model.pga_.mean_, model.pga_.dual_coef_]).T @ model.pga_.X_fit_
-    means = unit(model.means_ @ frame)
-    apart = sphere.geodesic_distances(means)[np.triu_indices(3, 1)]
-    assert np.rad2deg(apart).min() > 80
-    own = np.array([unit(X[model.labels_ == c].mean(axis=0)) for c in range(3)])
-    assert sphere.distance(means, own).max() < 0.02
-
-
-def test_more_starts_are_never_worse():
-    X, _ = blobs(std=3.0, centers=6)
-    bounds = [
-        estimator(6, 3, n_init=n, init_params="random").fit(X).lower_bound_ for n in (1, 3, 8)
-    ]
-    # seeds are drawn one after the other: the starts of few are the first of many
-    assert bounds == sorted(bounds)
-
-
-def test_iris():
-    iris = load_or_skip("iris")
-    model = GeodesicMixture(3, 2, n_init=10, random_state=0).fit(iris.data)
-    assert clustering_error(iris.target, model.labels_) < 0.2
 
 
 def test_the_floor_follows_the_spread_of_the_data():
@@ -123,9 +65,6 @@ def test_the_floor_follows_the_spread_of_the_data():
     assert clustering_error(y, near.labels_) < 0.05
     np.testing.assert_array_equal(near.labels_, far.labels_)
     np.testing.assert_allclose(1e2 * far.covariances_, near.covariances_, rtol=1e-2, atol=1e-7)
-
-
-# ------------------------------------------------------------------ what a mixture says of points
 
 
 @every_kind
@@ -151,13 +90,6 @@ def test_densities_probabilities_and_labels_are_those_of_the_parameters(kind):
     )
 
 
-def test_the_rule_is_that_of_the_fit():
-    X, _ = blobs(std=2.0)
-    model = estimator().fit(X)
-    before = model.predict(X)
-    np.testing.assert_array_equal(model.set_params(assignment="density").predict(X), before)
-
-
 def test_the_papers_rule_leaves_the_weights_out():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.standard_normal((190, 2)), rng.normal((2.5, 0.0), size=(10, 2))])
@@ -180,13 +112,6 @@ def test_criteria_are_scikit_learns_formulas(kind):
     np.testing.assert_allclose(model.aic(X), -2 * total + 2 * n_parameters)
 
 
-def test_bic_finds_the_number_of_clusters():
-    mixture = some_mixture("full", 3, 2, seed=2, scale=0.005)
-    X, _ = mixture.sample(600, np.random.RandomState(0))
-    bics = [estimator(k, kernel="linear", n_init=5).fit(X).bic(X) for k in range(1, 6)]
-    assert int(np.argmin(bics)) + 1 == 3
-
-
 def test_lower_bound_in_the_history_and_in_a_grid_search():
     X, _ = blobs()
     model = estimator().fit(X)
@@ -196,9 +121,6 @@ def test_lower_bound_in_the_history_and_in_a_grid_search():
     assert all(entry["reseeded"] == () for entry in model.history_)
     search = GridSearchCV(estimator(), {"n_components": [1, 3]}, cv=3).fit(X)
     assert search.best_params_ == {"n_components": 3}
-
-
-# ------------------------------------------------------------------ samples
 
 
 def test_samples_are_reproducible_and_of_their_components():
@@ -215,25 +137,6 @@ def test_samples_are_reproducible_and_of_their_components():
     np.testing.assert_array_equal(labels, y)
     assert np.mean(model.predict(inputs) == y) > 0.95
     np.testing.assert_allclose(np.bincount(y) / 200, model.weights_, atol=0.1)
-
-
-def test_a_fit_to_samples_finds_the_parameters_again():
-    X, _ = blobs(std=1.0)
-    model = estimator().fit(X)
-    points, _ = model.sample(5000, space="sphere", random_state=0)
-    # on the sphere itself, the linear kernel is that of the points
-    again = estimator(3, 2, kernel=Linear(), tol=1e-6).fit(points)
-    frame = np.column_stack([again.pga_.mean_, again.pga_.dual_coef_]).T @ again.pga_.X_fit_
-    means = unit(again.means_ @ frame)
-    match = sphere.geodesic_distances(means, model.means_).argmin(axis=1)
-    assert sorted(match) == [0, 1, 2]
-    assert sphere.distance(means, model.means_[match]).max() < 0.03
-    np.testing.assert_allclose(again.weights_, model.weights_[match], atol=0.03)
-    for mine, truth in zip(again.covariances_, model.covariances_[match], strict=True):
-        np.testing.assert_allclose(np.linalg.eigvalsh(mine), np.linalg.eigvalsh(truth), rtol=0.15)
-
-
-# ------------------------------------------------------------------ modes, weights, order, places
 
 
 def test_modes_by_number_and_by_fraction():
@@ -254,9 +157,6 @@ def assert_all_finite(model, X):
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
-# ------------------------------------------------------------------ degenerate data
-
-
 def test_a_component_that_begins_without_points_is_named():
     X = np.repeat([[0.0, 0.0], [8.0, 0.0]], 10, axis=0)
     with warnings.catch_warnings(record=True) as caught:
@@ -267,35 +167,6 @@ def test_a_component_that_begins_without_points_is_named():
     assert all(w.filename == __file__ for w in caught)
     assert model.labels_[0] != model.labels_[-1]
     assert_all_finite(model, X)
-
-
-@pytest.mark.parametrize("init_params", ["kernel-k-means", "k-means", "random"])
-@pytest.mark.parametrize("k", [2, 3, 5, 10])
-def test_more_components_than_different_points(init_params, k):
-    X = np.repeat([[0.0, 0.0], [8.0, 0.0]], 10, axis=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        repeated = estimator(k, init_params=init_params).fit(X)
-        weighted = estimator(k, init_params=init_params).fit(X[9:11], sample_weight=[10, 10])
-    assert_all_finite(repeated, X)
-    np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, 10))
-
-
-@every_kind
-def test_outliers_do_not_make_the_likelihood_unbounded(kind):
-    X = np.vstack([small(), [[60.0, 60.0]]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        models = [
-            estimator(4, covariance_type=kind, reg_covar=floor).fit(X) for floor in (1e-1, 1e-6)
-        ]
-    for model in models:
-        assert_all_finite(model, X)
-    for spectrum in models[0]._mixture_.spectra():
-        assert spectrum.values.min() >= models[0]._floor_ * (1 - 1e-12)
-
-
-# ------------------------------------------------------------------ errors
 
 
 def test_bad_samples_are_refused():
@@ -312,30 +183,6 @@ def test_bad_samples_are_refused():
         estimator().sample()
 
 
-@pytest.mark.parametrize("covariance", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("reg_covar", [1e-30, 1e-60, 5e-324])
-def test_a_floor_below_rounding_leaves_no_nan(covariance, reg_covar):
-    """Clusters without extent: no division by variances that are 0 to rounding."""
-    X = np.repeat(np.random.default_rng(0).standard_normal((3, 3)), 4, axis=0)
-    options = {"covariance_type": covariance, "reg_covar": reg_covar, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of components that shrank
-        model = GeodesicMixture(3, n_modes=2, **options).fit(X)
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert np.isfinite(model.lower_bound_)
-    assert np.all(np.isfinite(model.score_samples(X)))
-    assert len(set(model.labels_)) == 3
-
-
-def test_a_list_of_batches_is_the_array():
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    options = {"n_modes": 2, "kernel": Gaussian(sigma=2.0), "random_state": 0}
-    solver = Nystroem(n_anchors=60, random_state=0)
-    lists = GeodesicMixture(2, solver=solver, **options).fit([X[:25], X[25:]])
-    whole = GeodesicMixture(2, solver=solver, **options).fit(X)
-    assert clustering_error(lists.predict(X), whole.predict(X)) < 0.2
-
-
 def test_errors_about_batches_name_the_estimator_that_was_given_them():
     X = small()
     batches = [X[:20], X[20:]]
@@ -350,18 +197,3 @@ def test_errors_about_batches_name_the_estimator_that_was_given_them():
     ):
         with pytest.raises(ValueError, match=words):
             fails()
-
-
-def test_names_of_columns_in_batches_are_compared():
-    X = small()
-    frames = [pd.DataFrame(part, columns=["a", "b"]) for part in (X[:20], X[20:])]
-    whole, other = pd.concat(frames), [frame.rename(columns={"a": "c"}) for frame in frames]
-    for fitted in (estimator().fit(frames), estimator().fit(whole)):
-        assert fitted.feature_names_in_.tolist() == ["a", "b"]
-        np.testing.assert_array_equal(fitted.predict(frames), fitted.predict(whole))
-        for wrong in (other, other[0]):
-            with pytest.raises(ValueError, match="feature names should match"):
-                fitted.predict(wrong)
-        with pytest.warns(UserWarning, match="but GeodesicMixture was fitted with") as said:
-            fitted.predict(X)
-        assert len(said) == 1

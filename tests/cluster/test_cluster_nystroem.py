@@ -1,6 +1,5 @@
 """Clusterings on Nyström features: flat, on the sphere, and of their graph."""
 
-import pickle
 import sys
 
 import numpy as np
@@ -14,23 +13,16 @@ from laws_cluster import (
     blobs,
     every_laplacian,
     graphs_only,
-    moons,
     naive_embedding,
     naive_labels,
     same_partition,
     up_to_sign,
 )
 from laws_clusterings import estimator, placed
-from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelPGA, load, save
-from orthodrome._core.canonical import canonical_rows
-from orthodrome.base import rows_of
-from orthodrome.coordinates import anchor_coordinates, choose_anchors
-from orthodrome.decomposition.view import view_of
+from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelPGA
 from orthodrome.eigen import Krylov, Nystroem
 from orthodrome.gram.tiled import TiledGram
-from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Power, VeroneseWhitney
-from orthodrome.metrics import variation_of_information
-from orthodrome.plan import Request, make_plan
+from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Power
 
 K = 3
 KERNEL = Gaussian(sigma=1.5)
@@ -39,7 +31,6 @@ STARTS = ["kernel-k-means", "k-means", "random"]
 KINDS = ["flat", "intrinsic", *LAPLACIANS, "mixture"]
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
 every_kind = pytest.mark.parametrize("kind", KINDS)
-hard = pytest.mark.parametrize("kind", KINDS[:-1])
 k_means = pytest.mark.parametrize("kind", ["flat", "intrinsic"])
 
 
@@ -70,8 +61,6 @@ def gram_of_anchors(model, X):
     k, S = model.kernel_, anchors_of(model).X_fit_.astype(np.float64)
     return k(X, S) @ np.linalg.inv(k(S)) @ k(S, X)
 
-
-# ------------------------------------------------------------------ against the exact method
 
 INITS = [
     *[(kind, {"init": init}) for kind in KINDS[:2] for init in ("k-means++", "random", "given")],
@@ -114,14 +103,6 @@ def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(kind, options, 
     if kind != "mixture":
         np.testing.assert_array_equal(ours.X_fit_, X[ours.anchor_indices_])
         assert other.n_anchors_ is None
-
-
-@hard
-def test_with_all_rows_as_anchors_the_training_data_are_exact(kind):
-    X = blobs()
-    ours, other = (fit(kind, X, solver=solver) for solver in ("nystroem", exact(kind)))
-    np.testing.assert_array_equal(ours.labels_, other.labels_)
-    np.testing.assert_allclose(placed(ours, X), placed(other, X), atol=1e-8)
 
 
 # ------------------------------------------------------------------ few anchors, by their formulas
@@ -192,33 +173,11 @@ def test_few_anchors_against_the_naive_embedding(laplacian, storage, dtype):
     np.testing.assert_array_equal(ours.predict(X), ours.labels_)
 
 
-def test_moons_are_separated():
-    X, y = moons(1500)
-    ours = fit("njw", X, n_clusters=2, kernel=Gaussian(sigma=0.15), n_anchors=150)
-    assert variation_of_information(y, ours.labels_) == 0
-    new, expected = moons(400, seed=1)
-    assert variation_of_information(expected, ours.predict(new)) < 0.05
-    assert ours.history_[0]["trace_error"] < 0.05
-    assert ours.converged_
-
-
 # ------------------------------------------------------------------ weights, order, input
 
 
 @every_kind
-def test_weights_are_repetition_and_order_does_not_matter(kind):
-    X, new = blobs(), blobs(50, seed=1)
-    rows = np.repeat(np.arange(150), WEIGHTS)
-    rows = rows[np.random.default_rng(0).permutation(len(rows))]
-    weighted, repeated = fit(kind, X, WEIGHTS, n_anchors=30), fit(kind, X[rows], n_anchors=30)
-    np.testing.assert_array_equal(anchors_of(weighted).X_fit_, anchors_of(repeated).X_fit_)
-    np.testing.assert_array_equal(repeated.labels_, weighted.labels_[rows])
-    tol = 1e-9 if kind == "mixture" else 1e-12
-    np.testing.assert_allclose(placed(repeated, new), placed(weighted, new), atol=tol)
-
-
-@every_kind
-def test_given_matrices_sparse_rows_shapes_and_points_as_anchors(kind):
+def test_given_matrices_sparse_rows_and_points_as_anchors(kind):
     X, new = blobs(), blobs(50, seed=1)
     plain = fit(kind, X, n_anchors=30)
     points = fit(kind, X, solver=Nystroem(anchors=anchors_of(plain).X_fit_))
@@ -226,20 +185,13 @@ def test_given_matrices_sparse_rows_shapes_and_points_as_anchors(kind):
     np.testing.assert_allclose(placed(points, new), placed(plain, new), atol=1e-7)
     assert anchors_of(points).anchor_indices_ is None
     given = fit(kind, KERNEL(X), kernel="precomputed", n_anchors=30)
-    chosen = anchors_of(given).anchor_indices_
-    chosen = given._columns_[chosen] if kind == "mixture" else chosen
-    same = fit(kind, X, solver=Nystroem(anchors=X[chosen]))
     assert anchors_of(given).X_fit_ is None
     assert anchors_of(given).n_anchors_ == 30
-    assert same_partition(given.labels_, same.labels_)
-    assert same_partition(given.predict(KERNEL(new, X)), same.predict(new))
+    np.testing.assert_array_equal(given.predict(KERNEL(X)), given.labels_)
     if kind != "mixture":
         sparse = fit(kind, scipy.sparse.csr_array(X), n_anchors=30)
         found = placed(sparse, scipy.sparse.csr_array(new))
         np.testing.assert_allclose(found, placed(plain, new), atol=1e-7)
-    shapes = np.random.default_rng(0).standard_normal((60, 6, 2))
-    model = fit(kind, shapes, n_clusters=2, kernel=VeroneseWhitney(), n_anchors=25)
-    np.testing.assert_array_equal(model.predict(shapes), model.labels_)
 
 
 @every_kind
@@ -257,9 +209,6 @@ def test_when_auto_uses_anchors(kind, monkeypatch):
     assert anchors_of(fit(kind, X, solver="auto")).n_anchors_ is not None
     # different rows are counted, so that weights are repetition
     assert anchors_of(fit(kind, np.tile(X[:90], (2, 1)), solver="auto")).n_anchors_ is None
-    if kind == "intrinsic":  # pre-images need no features, of however many rows
-        many = HypersphericalKMeans(K, kernel=KERNEL, random_state=0).fit(X)
-        assert many.n_anchors_ is None
 
 
 @k_means
@@ -274,22 +223,6 @@ def test_what_is_refused(kind):
     with pytest.warns(ConvergenceWarning, match="Raise n_anchors"):
         few = fit(kind, X, solver=Nystroem(n_anchors=5, tol=1e-4, random_state=0))
     assert not few.converged_
-
-
-@every_kind
-def test_files_and_a_fit_after_another(kind, tmp_path):
-    X, new = blobs(), blobs(50, seed=1)
-    model = fit(kind, X, n_anchors=30)
-    expected = placed(model, new)
-    np.testing.assert_array_equal(placed(pickle.loads(pickle.dumps(model)), new), expected)
-    save(model, tmp_path / "model.orthodrome")
-    np.testing.assert_array_equal(placed(load(tmp_path / "model.orthodrome"), new), expected)
-    if kind == "mixture":
-        drawn, labels = model.sample(200, random_state=0)
-        assert np.mean(model.predict(drawn) == labels) > 0.9
-    again = model.set_params(solver=exact(kind), n_anchors=None).fit(X)
-    assert anchors_of(again).n_anchors_ is None
-    np.testing.assert_allclose(placed(again, new), placed(fit(kind, X, solver=exact(kind)), new))
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -324,18 +257,6 @@ def test_coordinates_that_do_not_fit_are_refused(n_modes, monkeypatch):
 # ------------------------------------------------------------------ where it is hard
 
 
-def test_antipodes():
-    """Flat means of antipodes are 0; on the sphere a cluster of them has no mean."""
-    circle = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    flat = fit("flat", circle, kernel="linear", n_clusters=1)
-    assert flat.inertia_ == pytest.approx(4)
-    for kind in ("intrinsic", "mixture"):
-        with pytest.raises(ValueError, match=r"antipod|cancel"):
-            fit(kind, circle[:2], kernel="linear", n_clusters=1)
-    apart = fit("intrinsic", circle[:2], kernel="linear", n_clusters=2)
-    assert apart.labels_.tolist() == [1, 0]
-
-
 def test_a_point_orthogonal_to_all_anchors_is_refused():
     X = np.concatenate([[[90.0, 90.0, 90.0]], blobs()])
     solver = Nystroem(anchors=blobs()[::3])
@@ -367,6 +288,8 @@ def test_degrees_below_what_the_anchors_leave_out_are_refused(laplacian):
         fit(laplacian, X, kernel="linear")
     with pytest.raises(ValueError, match="not positive definite"):
         fit(laplacian, X, kernel=Power(), n_anchors=20)
+    with pytest.raises(ValueError, match="accepts rows of weight 0 only in memory"):
+        fit(laplacian, [X[:80], X[80:]], WEIGHTS, n_anchors=20)
 
 
 def test_the_tolerance_is_that_of_the_trace():
@@ -380,21 +303,3 @@ def test_the_tolerance_is_that_of_the_trace():
     assert not few.converged_
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter"):
         fit("njw", blobs(1200), n_anchors=50, max_iter=1)
-
-
-def test_the_uncertainty_of_degrees_is_a_bound():
-    X = blobs()
-    kernel = Gaussian(sigma=0.5).fit(X)
-    canonical = canonical_rows(X, WEIGHTS.astype(float))
-    for count in (5, 40, 110):
-        request = Request("a test", K, Nystroem(n_anchors=count, random_state=0))
-        plan = make_plan(rows_of(canonical, kernel), kernel, request)
-        view = view_of(canonical, kernel, plan, K)
-        sums = kernel(canonical.data) @ canonical.weights
-        ours = view.gram @ canonical.weights
-        assert np.all(np.abs(ours - sums) <= view.sum_uncertainty())
-        anchors = choose_anchors(
-            kernel, canonical.data, count, sample_weight=canonical.weights, random_state=0
-        )
-        features = anchor_coordinates(kernel, canonical.data, anchors)
-        np.testing.assert_array_equal(features.toarray(), view.points.toarray())

@@ -21,7 +21,7 @@ from laws_decomposition import (
 )
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Krylov, Nystroem, choose_solver, leading
-from orthodrome.kernels import Exponential, Gaussian, Polynomial
+from orthodrome.kernels import Gaussian, Polynomial
 
 K = 4
 N = 300
@@ -68,20 +68,6 @@ def test_as_many_anchors_as_the_rank_give_the_exact_method(Estimator, sphere, we
         assert ours.n_anchors_ < 25
         check_same(ours, expected, new)
         assert_same(ours.inverse_transform(Z), inputs)
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(), Exponential()])
-@every_estimator
-def test_all_rows_as_anchors_are_exact_on_the_training_data(Estimator, kernel):
-    X, new = positive()
-    ours, expected = fitted(Estimator, X, kernel), exact(Estimator, kernel)
-    assert_same(ours.eigenvalues_, expected.eigenvalues_)
-    assert_same(ours.embedding_, expected.embedding_)
-    assert_same(ours.transform(X), expected.transform(X))
-    if Estimator is KernelPCA:
-        check_same(ours, expected, new)
-    angles = fitted(Estimator, X, kernel, solver=Nystroem(sphere="angles"))
-    check_same(angles, expected, new)  # angles are those of the points, not of their projections
 
 
 def projected_logs(G, p):

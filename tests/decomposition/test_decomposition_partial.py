@@ -119,14 +119,6 @@ def test_the_scale_is_that_of_the_first_rows_and_not_of_the_first_batch(wrapped)
     assert scale == pytest.approx(Gaussian().fit(X).sigma_)
 
 
-def test_memory_does_not_grow_with_the_rows():
-    ours = model().partial_fit(data(n=10))
-    few = len(pickle.dumps(ours._partial_))
-    for _ in range(5):
-        ours.partial_fit(data())
-    assert len(pickle.dumps(ours._partial_)) == pytest.approx(few, abs=100)
-
-
 def test_iterators_lists_and_zarr_arrays_are_read_once(tmp_path, monkeypatch):
     zarr = pytest.importorskip("zarr")
     monkeypatch.setattr("orthodrome.rows.local._SMALL", 100)  # several blocks

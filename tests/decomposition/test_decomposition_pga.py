@@ -126,23 +126,6 @@ def test_eigenvalues_of_the_papers_simulation():
     assert values.mean() == pytest.approx((0.1246 + 0.1211) / 2, rel=3 * np.sqrt(2 / 200 / 40))
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "laplacian"])
-@weighted_or_not
-def test_the_mean_has_no_gradient_and_no_neighbour_is_nearer(weights, kernel):
-    X, p = training(), probabilities(weights)
-    pga = KernelPGA(3, kernel=kernel).fit(X, sample_weight=weights)
-    K = pga.kernel_(X)
-    assert_same(pga.embedding_.T @ p + 1, np.ones(3), 1e-10)
-    assert pga.geodesic_variance_ == pytest.approx(p @ np.arccos(pga.mean_cosines_) ** 2, rel=1e-12)
-    for seed in range(20):
-        other = pga.mean_ + 1e-3 * np.random.default_rng(seed).standard_normal(len(X))
-        cosines = K @ other / np.sqrt(other @ K @ other)
-        assert p @ np.arccos(cosines) ** 2 > pga.geodesic_variance_
-    assert pga.converged_
-    assert pga.mean_gradient_norm_ <= 1e-11
-    assert 0 < pga.mean_n_iter_ < 30
-
-
 @weighted_or_not
 @every_solver
 def test_sphere_coordinates_and_variances(solver, weights):

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.cluster import KMeans
 from sklearn.metrics import accuracy_score, mutual_info_score
 
 from orthodrome.metrics import clustering_error, variation_of_information
-from real_data import load_or_skip
 
 # distances are sums of at most 30 terms below log 30
 CLOSE = 1e-13
@@ -114,17 +112,12 @@ DATES = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
 INVALID = [
     ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
     ([], [], None, "{owner} needs at least one point"),
-    ([[0, 1], [1, 0]], [0, 1], None, "1d array|1D array"),
     ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must have one label per point"),
     ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
-    ([0, 1], [0, 1], [1.0, -1.0], "sample_weight of {owner} must not be negative"),
-    ([0, 1], [0, 1], [0.0, 0.0], "sample_weight of {owner} must have a positive entry"),
-    ([0, 1, 1], [0, None, None], None, "labels_pred has 2 missing labels, the first at 1"),
     ([0, 1, 1], [0, NAN, NAN], None, "labels_pred has 2 missing labels, the first at 1"),
     (np.array([NAN, "a"], dtype=object), [0, 1], None, "labels_true has 1 missing labels"),
     ([0, 1], DATES, None, "labels_pred has 1 missing labels, the first at 1"),
     (np.array([1, "a"], dtype=object), [0, 1], None, "labels_true .* can be sorted"),
-    (np.array([{}, {}], dtype=object), [0, 1], None, "labels_true .* can be sorted"),
 ]
 
 
@@ -136,15 +129,6 @@ def test_invalid_input(distance):
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 1"):
         distance(pandas.Series(["x", None], dtype="string"), [1, 0])
-
-
-def test_random_labels_of_usps():
-    """KHA §5.3 has 4.54 for random performance; the entropies of both clusterings add up."""
-    y = load_or_skip("usps").target
-    guesses = np.random.default_rng(0).integers(0, 10, size=len(y))
-    expected = entropy(np.bincount(y)) + np.log(10)
-    assert variation_of_information(y, guesses) == pytest.approx(expected, abs=0.02)
-    assert variation_of_information(y, guesses) == pytest.approx(4.56, abs=0.02)
 
 
 def test_known_errors():
@@ -169,10 +153,3 @@ def test_error_of_many_clusters_equals_scikit_learn():
     expected = 1 - accuracy_score(true, moved, sample_weight=weights)
     found = clustering_error(true, names[moved], sample_weight=weights)
     assert found == pytest.approx(expected, rel=1e-12)
-
-
-def test_error_of_k_means_on_iris():
-    """The best three means misplace 16 of the 150 flowers."""
-    iris = load_or_skip("iris")
-    found = KMeans(3, n_init=10, random_state=0).fit_predict(iris.data)
-    assert clustering_error(iris.target, found) == 16 / 150

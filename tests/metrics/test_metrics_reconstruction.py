@@ -37,9 +37,6 @@ def naive(K, A):
     return np.linalg.norm(K - (A @ K).T @ (A @ K))
 
 
-# ------------------------------------------------------------------ the error
-
-
 @pytest.mark.parametrize("storage", ["memory", "recompute"])
 @pytest.mark.parametrize("elements", [1, 1000, 2**22])  # one row at a time, uneven blocks, all
 def test_equals_the_whole_matrix(storage, elements, monkeypatch):
@@ -64,31 +61,6 @@ def test_small_errors_are_accurate():
     assert reconstruction_error(K, A) == pytest.approx(1e-11, rel=1e-3)
 
 
-def test_projections_save_a_sweep_and_blocks_are_never_large(monkeypatch):
-    monkeypatch.setattr(module, "_BLOCK_ELEMENTS", 10 * N)
-
-    class Counting(DenseGram):
-        products = taken = largest = 0
-
-        def _matmat(self, V):
-            self.products += 1
-            return super()._matmat(V)
-
-        def rows(self, indices):
-            self.taken += len(indices)
-            self.largest = max(self.largest, len(indices))
-            return super().rows(indices)
-
-        def toarray(self):
-            raise AssertionError("the whole matrix")
-
-    K, A = operator().toarray(), coefficients()
-    for projections, products in ((None, 1), (A @ K, 0)):
-        gram = Counting(K)
-        excess_reconstruction_error(gram, A, minimal=1.0, projections=projections)
-        assert (gram.products, gram.taken, gram.largest) == (products, N, 10)
-
-
 @pytest.mark.parametrize("coefficient_type", [np.float32, np.float64])
 def test_float32_matrices_are_summed_in_float64(coefficient_type):
     gram = operator(dtype=np.float32)
@@ -100,9 +72,6 @@ def test_float32_matrices_are_summed_in_float64(coefficient_type):
     assert reconstruction_error(gram, A) == pytest.approx(expected, rel=1e-6)
 
 
-# ------------------------------------------------------------------ the excess
-
-
 @pytest.mark.parametrize("n", [N, 1100])  # by LAPACK, by Krylov
 @pytest.mark.parametrize("r", [1, R])
 def test_exact_eigenvectors_have_no_excess(n, r):
@@ -111,18 +80,6 @@ def test_exact_eigenvectors_have_no_excess(n, r):
     assert excess_reconstruction_error(gram, A) == pytest.approx(0, abs=1e-12)
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((r, r)))[0]
     assert excess_reconstruction_error(gram, rotation @ A) == pytest.approx(0, abs=1e-12)
-
-
-def test_no_components_do_better():
-    gram = operator()
-    K = gram.toarray()
-    best = exact(K, R)
-    for size in (1e-6, 1e-3, 1e-1, 10.0):
-        assert excess_reconstruction_error(gram, best + size * coefficients()) > 0
-    # to second order in the mistake
-    small = excess_reconstruction_error(gram, best + 1e-5 * coefficients())
-    smaller = excess_reconstruction_error(gram, best + 1e-6 * coefficients())
-    assert small == pytest.approx(100 * smaller, rel=0.1)
 
 
 def test_indefinite_matrices_and_more_components_than_points():
@@ -170,9 +127,6 @@ def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
     assert excess_reconstruction_error(factor * K, A / root, **given) == pytest.approx(excess)
 
 
-# ------------------------------------------------------------------ errors
-
-
 def with_entry(value, i, j):
     K = np.eye(5)
     K[i, j] = K[j, i] = value
@@ -188,12 +142,9 @@ A = np.ones((2, 5))
     [
         (np.eye(5), A.T, {}, r"coefficients must have .* 5; got shape \(5, 2\)"),
         (np.eye(5), A, {"projections": np.ones((3, 5))}, r"the shape .*\(2, 5\); got \(3, 5\)"),
-        (np.eye(5), A * np.nan, {}, "coefficients contains NaN"),
         (np.eye(5), 1e80 * A, {}, "coefficients of the .* squares overflow"),
         (np.eye(5), A, {"projections": 1e80 * A}, "projections of the .* squares overflow"),
-        (np.triu(np.ones((5, 5))), A, {}, "symmetric"),
         (with_entry(np.nan, 3, 3), A, {"projections": A}, r"must be finite.*entry \(3, "),
-        (with_entry(np.inf, 3, 4), A, {"projections": A}, r"must be finite.*entry \(3, "),
         ([[1.0], [1.0, 2.0]], A, {}, r"(operator|Gram matrix) of .* must hold"),
     ],
 )

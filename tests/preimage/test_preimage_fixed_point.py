@@ -1,11 +1,8 @@
 """Pre-images by the fixed point, for every radial kernel."""
 
-import sys
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from laws_preimage import (
     CUSPS,
@@ -125,16 +122,6 @@ def test_the_mean_is_a_start():
     np.testing.assert_allclose(points, [[0.0, 0.0]], atol=1e-6)
 
 
-def test_blocks_of_rows_do_not_matter(monkeypatch):
-    X, kernel = cloud(), Gaussian().fit(cloud())
-    beta = expansions("mixed", len(X), m=9)
-    whole = preimage(kernel, X, beta, tol=1e-10).points
-    for name in ("fixed_point", "manifold"):  # a function of the same name hides a module
-        module = sys.modules[f"orthodrome.preimage.{name}"]
-        monkeypatch.setattr(module, "BLOCK_ELEMENTS", 9 * len(X))
-    np.testing.assert_allclose(preimage(kernel, X, beta, tol=1e-10).points, whole, atol=1e-9)
-
-
 # ------------------------------------------------------------------ extremes
 
 
@@ -187,28 +174,6 @@ def test_float32(kernel, offset):
     np.testing.assert_allclose(single.points, exact.points, rtol=0, atol=tolerance)
 
 
-@every_kernel
-def test_all_points_equal(kernel):
-    for value in (0.1, 1 / 3, 1e8 + 0.1):
-        X = np.full((7, 2), value)
-        result = preimage(kernel(), X, [0.2, 0.3, 0.1, 0.5, -0.2, 0.05, 0.05])
-        np.testing.assert_allclose(result.points, X[:1], rtol=1e-15)
-        assert result.converged
-        alone = preimage(kernel(), X[:1], [0.3])
-        np.testing.assert_allclose(alone.points, X[:1], rtol=1e-15)
-
-
-@pytest.mark.parametrize("kernel", [Gaussian, Exponential, Matern, RationalQuadratic])
-@pytest.mark.parametrize("beta", [0.0, -1.0], ids=["zero", "negative"])
-def test_expansions_without_a_maximum_stay_finite(kernel, beta):
-    X = cloud()
-    points = preimage(kernel(sigma=1.0), X, np.full(len(X), beta), max_iter=20, tol=1e3).points
-    assert np.all(np.isfinite(points))
-
-
-# ------------------------------------------------------------------ the end of an iteration
-
-
 def test_max_iter_is_reported():
     X = cloud()
     beta = expansions("all", len(X), m=5)
@@ -217,28 +182,3 @@ def test_max_iter_is_reported():
         result = preimage(Gaussian(), X, beta, max_iter=2, tol=1e-14)
     assert not result.converged
     assert result.n_iter == 2
-
-
-def test_converged_starts_drop_out():
-    """A start at its maximum takes one step; the others go on without it."""
-    X = cloud()
-    kernel = Gaussian().fit(X)
-    beta = np.stack([np.eye(len(X))[3], expansions("all", len(X), m=1)[0]])
-    calls = []
-    profile = kernel.profile
-    kernel.profile = lambda d2: calls.append(len(d2)) or profile(d2)
-    with threadpool_limits(1):  # both starts in one block
-        result = fixed_point(Vectors(kernel, X), beta, X[[3, 7]], tol=1e-8, max_iter=100)
-    assert np.all(result.converged)
-    assert result.n_iter > 2
-    # the derivative of the Gaussian evaluates the profile too: two calls per iteration
-    assert calls[:4] == [2, 2, 2, 2]
-    assert set(calls[4:]) == {1}
-
-
-def test_more_starts_never_hurt():
-    X = cloud()
-    kernel = Gaussian(sigma=0.3).fit(X)
-    beta = expansions("all", len(X))
-    few, many = (preimage(kernel, X, beta, n_starts=n).similarity for n in (1, len(X) + 5))
-    assert np.all(many >= few - 1e-12)

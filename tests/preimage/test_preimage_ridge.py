@@ -60,19 +60,6 @@ def test_linear_kernel():
     np.testing.assert_allclose(points, same[:1])
 
 
-@every_kernel
-def test_float32(kernel):
-    """Solved in float64: the system is too ill-conditioned for less."""
-    X = cloud()
-    beta = expansions("few", len(X))
-    exact = preimage(kernel(), X, beta, method="ridge", alpha=1e-3).points
-    single = preimage(kernel(), X.astype(np.float32), beta, method="ridge", alpha=1e-3).points
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, exact, rtol=0, atol=1e-3)
-    default = preimage(kernel(), X.astype(np.float32), beta, method="ridge").points
-    assert np.all(np.isfinite(default))
-
-
 @pytest.mark.parametrize("n_components", [2, 5])
 @every_kernel
 @pytest.mark.filterwarnings("ignore:.*negative eigenvalues")
