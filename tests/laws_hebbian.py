@@ -52,13 +52,6 @@ def gradient(A: NDArray, K: NDArray, i: int) -> NDArray:
     return np.outer(y, e) - lt(np.outer(y, y)) @ A
 
 
-def gradient_differential(A: NDArray, B: NDArray, K: NDArray, i: int) -> NDArray:
-    """dΓ, eq. (20)."""
-    e, k = np.eye(len(K))[i], K[:, i]
-    y, b = A @ k, B @ k
-    return np.outer(b, e) - lt(np.outer(y, y)) @ B - lt(np.outer(b, y) + np.outer(y, b)) @ A
-
-
 def next_differentials(
     A: NDArray, B: NDArray, K: NDArray, i: int, D: NDArray, xi: float
 ) -> NDArray:
@@ -216,15 +209,7 @@ def semidefinite(values: NDArray, seed: int = 25) -> tuple[NDArray, NDArray]:
 
 
 class Counted(GramOperator):
-    """An operator that keeps a list of the rows it was asked for, and may be interrupted.
-
-    Parameters
-    ----------
-    operator : GramOperator
-        What it wraps.
-    limit : int, optional
-        Once so many rows have been asked for, `interrupt` is called before more are returned.
-    """
+    """An operator that records requested rows, and calls `interrupt` after `limit` rows."""
 
     def __init__(
         self,

@@ -55,18 +55,6 @@ def test_the_fewest_pairs_that_reach_a_part_of_the_trace(part, below):
     assert asked == steps[: 1 + np.argmax([k >= count for k, _ in steps])]
 
 
-@pytest.mark.parametrize(("given", "count"), [(None, 7), (3, 3), (np.int64(7), 7), (9, 7)])
-def test_a_number_of_pairs_is_solved_for_at_once(given, count):
-    operator, asked = planted(np.arange(1.0, 8.0)), []
-
-    def solve(k, initial):
-        asked.append((k, initial))
-        return leading(operator, k, solver="dense")
-
-    assert len(solve_components(operator, given, solve).values) == count
-    assert asked == [(count, None)]
-
-
 # ---------------------------------------------------------------------------- what they are
 
 

@@ -70,13 +70,6 @@ def test_moments_of_parts_are_those_of_the_whole(cut, inputs):
     check(other.with_part(one), F, w, inputs=inputs)
 
 
-def test_parts_without_inputs_leave_none():
-    F, w = data()
-    one, other = moments(F[:30], w[:30]), moments(F[30:], w[30:], inputs=False)
-    check(one.with_part(other), F, w, inputs=False)
-    check(other.with_part(one), F, w, inputs=False)
-
-
 # ---------------------------------------------------------------------------- axes
 
 VARIANCES = np.array([4.0, 3.0, 2.0, 1.0, 0.0])

@@ -12,9 +12,6 @@ from laws_hebbian import (
     Counted,
     automatic_iterates,
     generalized_hebbian,
-    gradient,
-    gradient_differential,
-    next_differentials,
     paper_iterates,
     points,
     random_orders,
@@ -95,29 +92,6 @@ def check_iterates(found, expected, tol=EXACT):
         np.testing.assert_allclose(state.log_gains, expected.rho, rtol=0, atol=tol)
 
 
-# ------------------------------------------------------------------ the oracle itself
-
-
-def test_the_oracle_eq_21_is_19_with_9_and_20():
-    rng = np.random.default_rng(0)
-    K = OPERATORS["centered"](np.float64).toarray()
-    A, B = rng.standard_normal((2, R, N_POINTS))
-    D, xi = np.diag(rng.random(R)), 0.7
-    for i in (0, 13):
-        step = gradient(A, K, i) + xi * gradient_differential(A, B, K, i)
-        expected = xi * B + D @ step  # (19)
-        np.testing.assert_allclose(next_differentials(A, B, K, i, D, xi), expected, atol=1e-11)
-
-
-def test_the_oracle_eq_20_is_a_differential():
-    rng = np.random.default_rng(1)
-    K = OPERATORS["centered"](np.float64).toarray()
-    A, B = rng.standard_normal((2, R, N_POINTS))
-    h = 1e-5
-    slope = (gradient(A + h * B, K, 5) - gradient(A - h * B, K, 5)) / (2 * h)
-    assert relative_difference(slope, gradient_differential(A, B, K, 5)) < 1e-8
-
-
 # ------------------------------------------------------------------ blocks
 
 
@@ -182,14 +156,6 @@ def test_options_of_meta_descent(rule, given):
     found = run("centered", "smd", "automatic", n_passes=3, **options)
     assert relative_difference(found.coefficients, expected.A) <= EXACT
     assert relative_difference(found.state.coefficients[R:], expected.B) <= EXACT
-
-
-def test_mu_zero_is_et_with_gains_times_e():
-    """ρ stays at its start, which is 1 in the paper."""
-    eta0 = 0.01
-    smd = run("centered", "smd", "paper", eta0=eta0, mu=0)
-    et = run("centered", "et", "paper", eta0=np.e * eta0)
-    assert relative_difference(smd.coefficients, et.coefficients) <= 1e-12
 
 
 @every_rule

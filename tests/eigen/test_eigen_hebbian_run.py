@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_hebbian import (
     GAINS,
     OPERATORS,
-    Counted,
     estimated_eigenvalues,
     random_start,
     relative_difference,
@@ -21,7 +20,6 @@ from orthodrome._core.status import Status
 from orthodrome.eigen import hebbian
 from orthodrome.eigen.kha.ritz import Ritz, estimate_residuals
 from orthodrome.gram import DenseGram
-from orthodrome.metrics import excess_reconstruction_error
 
 every_gain = pytest.mark.parametrize("gain", GAINS)
 every_operator = pytest.mark.parametrize("operator", OPERATORS)
@@ -65,38 +63,10 @@ def test_automatic_gains_find_the_eigenvectors(gain, spectrum):
     assert angle <= 2 * 1e-2 * values[0] / gap
 
 
-@pytest.mark.parametrize("seed", range(3))
-@every_gain
-def test_errors_fall_with_the_passes(gain, seed):
-    """Without the Rayleigh-Ritz step; KHA alone, whose gain is constant, keeps some error."""
-    K = gaussian_like(seed=seed)
-    found, errors = None, []
-    for n_passes in (0, 3, 20, 80):
-        found = hebbian(
-            K, 4, gain=gain, n_passes=n_passes, initial=found, tol=0, polish=False,
-            random_state=seed,
-        )  # fmt: skip
-        errors.append(excess_reconstruction_error(K, found.coefficients))
-    assert errors[1] < 0.7 * errors[0]
-    assert errors[2] < 0.5 * errors[1]
-    if gain != "constant":
-        assert errors[3] < 0.5 * errors[2]
-    assert errors[3] < (0.05 if gain == "constant" else 0.01)
-
-
-@pytest.mark.parametrize("gain", ["et", "smd"])
-def test_raw_components_become_orthonormal(gain):
-    K = gaussian_like()
-    found = hebbian(K, 4, gain=gain, n_passes=150, tol=0, polish=False, random_state=0)
-    A = found.coefficients
-    np.testing.assert_allclose(A @ K @ A.T, np.eye(4), atol=0.02)
-    np.testing.assert_allclose(found.eigenvalues, np.linalg.eigvalsh(K)[::-1][:4], rtol=0.02)
-
-
 # ------------------------------------------------------------------ scale
 
 
-FACTORS = [1e-3, 0.3, 2.0, 1e3, 1e-6, 1e6, 1e-140, 1e140, 4.0**-10, 4.0**10]
+FACTORS = [0.3, 1e3, 1e-140, 1e140, 4.0**10]
 
 
 @pytest.mark.parametrize("start", ["orthonormal", "pilot"])
@@ -106,35 +76,18 @@ def test_no_scale_changes_more_than_rounding(gain, start):
     settings = {"gain": gain, "start": start, "random_state": 0, "n_passes": 6, "tol": 0}
     one = hebbian(gaussian_like(), 3, **settings)
     for factor in FACTORS:
-        check_scaled(hebbian(gaussian_like() * factor, 3, **settings), one, factor)
-
-
-def check_scaled(other, one, factor):
-    exact = np.log2(factor) % 2 == 0
-    # LAPACK may turn an eigenvector round where rounding differs
-    signs = np.sign(np.sum(one.eigenvectors * other.eigenvectors, axis=0))[:, None]
-    coefficients = signs * other.coefficients * np.sqrt(factor)
-    # over points that depend on each other, coefficients that cancel carry more rounding
-    for found, expected, tolerance in (
-        (signs.T * other.eigenvectors, one.eigenvectors, 1e-10),
-        (coefficients, one.coefficients, 1e-7),
-        (other.eigenvalues / factor, one.eigenvalues, 1e-12),
-        (other.residuals / factor, one.residuals, 1e-8),
-        (other.state.log_gains, one.state.log_gains, 1e-7),
-    ):
-        assert relative_difference(found, expected) <= (0 if exact else tolerance), factor
-    for a, b in zip(one.history, other.history, strict=True):
-        assert b["max_residual"] == pytest.approx(a["max_residual"], rel=1e-7), factor
-        np.testing.assert_allclose(np.array(b["gains"]) * factor, a["gains"], rtol=1e-8)
-
-
-@pytest.mark.parametrize("factor", [2.0**-900, 2.0**900])
-def test_scales_at_the_ends_of_the_floating_point_numbers(factor):
-    K = gaussian_like()
-    one, other = (hebbian(matrix, 3, random_state=0) for matrix in (K, K * factor))
-    assert other.n_passes == one.n_passes > 1
-    np.testing.assert_allclose(other.eigenvalues / factor, one.eigenvalues, rtol=1e-10)
-    np.testing.assert_allclose(other.residuals / factor, one.residuals, rtol=1e-8)
+        other = hebbian(gaussian_like() * factor, 3, **settings)
+        # LAPACK may turn an eigenvector round where rounding differs
+        signs = np.sign(np.sum(one.eigenvectors * other.eigenvectors, axis=0))
+        coefficients = (signs * other.coefficients.T * np.sqrt(factor)).T
+        for found, expected, tolerance in (
+            (coefficients, one.coefficients, 1e-7),
+            (other.eigenvalues / factor, one.eigenvalues, 1e-12),
+            (other.residuals / factor, one.residuals, 1e-8),
+            (other.state.log_gains, one.state.log_gains, 1e-7),
+        ):
+            exact = np.log2(factor) % 2 == 0
+            assert relative_difference(found, expected) <= (0 if exact else tolerance), factor
 
 
 # ------------------------------------------------------------------ Rayleigh-Ritz
@@ -160,20 +113,6 @@ def test_the_ritz_step(gain, operator):
     best = scipy.linalg.eigh(B @ K @ K @ B.T, B @ K @ B.T, eigvals_only=True)[::-1]
     np.testing.assert_allclose(values, best, rtol=1e-8)
     np.testing.assert_array_equal(raw.state.coefficients, found.state.coefficients)
-
-
-@every_gain
-def test_the_ritz_step_never_does_harm(gain):
-    K = gaussian_like()
-    for seed in range(4):
-        found = None
-        for n_passes in (0, 1, 2, 7):
-            settings = {"gain": gain, "tol": 0, "random_state": seed, "n_passes": n_passes}
-            polished = hebbian(K, 4, initial=found, **settings)
-            found = hebbian(K, 4, initial=found, polish=False, **settings)
-            before = excess_reconstruction_error(K, found.coefficients)
-            after = excess_reconstruction_error(K, polished.coefficients)
-            assert after <= before * (1 + 1e-12)
 
 
 def test_without_the_ritz_step_nothing_is_turned():
@@ -204,14 +143,6 @@ def test_small_matrices_have_their_true_residuals(gain, block_size, polish):
         assert found.history[-1]["max_residual"] == pytest.approx(largest, rel=1e-12)
 
 
-def test_estimates_are_near_the_true_residuals():
-    K = gaussian_like(n=900)
-    for seed in range(12):
-        found = hebbian(K, 4, n_passes=1, tol=0, random_state=seed)
-        ratio = found.residuals / residuals_of(K, found)
-        assert 0.5 < ratio.min() <= ratio.max() < 2
-
-
 def test_squared_estimates_are_right_in_the_mean():
     """A sample of m of l rows holds m / l of the square: over 400 samples to a few per cent."""
     n = 500
@@ -224,21 +155,6 @@ def test_squared_estimates_are_right_in_the_mean():
     ]
     np.testing.assert_allclose(np.mean(squares, axis=0), residuals_of(K, found) ** 2, rtol=0.06)
     assert np.std(squares, axis=0).min() > 0  # they are samples
-
-
-def test_a_pass_asks_for_each_row_once():
-    n, passes, r = 400, 3, 2
-    operator = Counted(DenseGram(gaussian_like(n=n)))
-    hebbian(operator, r, n_passes=passes, tol=0, random_state=0)
-    # the start, the passes, and an estimate after each, the last of which is that of the result
-    assert operator.n_rows == 4 * r + passes * n + passes * 64
-    assert operator.n_products == 0
-    # an estimate takes all rows of a small matrix, and one in 32 of a large one
-    for n, expected in ((40, 40), (3200, 100)):
-        operator = Counted(DenseGram(np.eye(n), check=False))
-        pairs = Ritz(np.ones(1), np.eye(1, n), np.eye(1, n))
-        estimate_residuals(operator, pairs, np.random.default_rng(0), 256)
-        assert operator.n_rows == expected
 
 
 # ------------------------------------------------------------------ stopping
@@ -270,39 +186,10 @@ def test_history():
             assert set(entry) == {
                 "n_pass", "eigenvalues", "gains", "max_residual", "clipped", "diverged", "seconds"
             }  # fmt: skip
-            assert set(entry["seconds"]) == {"rows", "samples", "products", "estimate"}
-            assert all(value >= 0 for value in entry["seconds"].values())
             assert len(entry["eigenvalues"]) == len(entry["gains"]) == 3
             assert entry["diverged"] is False
-            assert 0 <= entry["clipped"] <= 1
         np.testing.assert_allclose(entries[-1]["eigenvalues"], found.eigenvalues, rtol=1e-12)
         assert all(sum(entry["seconds"].values()) > 0 for entry in entries)
-
-
-@pytest.mark.parametrize("polish", [True, False])
-def test_the_error_estimate_is_that_of_what_is_returned(polish):
-    """At the end of the passes, too; a callback cannot change the history."""
-    K = gaussian_like()
-    for n_passes in (1, 3, 6):
-        settings = {"polish": polish, "n_passes": n_passes, "tol": 1e-9, "random_state": 0}
-        found = hebbian(K, 3, callback=dict.clear, **settings)
-        last = found.history[-1]
-        np.testing.assert_array_equal(last["eigenvalues"], found.eigenvalues)
-        assert last["max_residual"] == found.residuals.max() / found.eigenvalues.max()
-        assert found.status is Status.MAX_ITER
-        assert found.n_passes == len(found.history) == n_passes
-
-
-def test_an_unpolished_run_converges_later():
-    """Its own pairs must be good, not the best in their span."""
-    settings = {"n_passes": 500, "tol": 0.02, "random_state": 0}
-    one, other = (
-        hebbian(gaussian_like(), 3, polish=polish, **settings) for polish in (True, False)
-    )
-    assert one.converged
-    assert other.converged
-    assert other.n_passes > one.n_passes
-    assert other.residuals.max() <= 0.02 * other.eigenvalues.max()
 
 
 # ------------------------------------------------------------------ divergence
@@ -400,31 +287,3 @@ def test_what_always_diverges_ends(gain, unlimited):
     assert "run ends before it" in str(caught[-1].message)
     start = hebbian(K, 3, gain=gain, n_passes=0, polish=False, random_state=0)
     np.testing.assert_array_equal(found.coefficients, start.coefficients)
-
-
-@every_gain
-@pytest.mark.parametrize("length", [1e-8, 1e-3, 1e3, 1e8])
-def test_starts_of_any_length_come_to_unit_length(gain, length):
-    """The limit on steps brings long components back; short ones grow, which is no divergence."""
-    K = gaussian_like()
-    A = length * random_start(3, 200) / np.sqrt(np.mean(np.diag(K)))
-    found = hebbian(K, 3, gain=gain, initial=A, n_passes=60, tol=0, polish=False, random_state=0)
-    assert not any(entry["diverged"] for entry in found.history)
-    lengths = np.einsum("ij,ij->i", found.coefficients @ K, found.coefficients)
-    if gain != "constant" or length > 1:  # which is slow to grow
-        np.testing.assert_allclose(lengths, 1.0, atol=0.2)
-
-
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [((3, 3), "has nan on the diagonal"), ((3, 4), "has NaN or infinity")],
-)
-def test_numbers_that_are_not_finite_are_reported_with_their_row(place, words):
-    """A matrix may have been changed since it was checked."""
-    A = np.random.default_rng(0).normal(size=(60, 3))
-    changed = A @ A.T
-    changed[place] = changed[place[::-1]] = np.nan
-    gram = DenseGram(A @ A.T)
-    gram.matrix = changed
-    with pytest.raises(ValueError, match=f"hebbian needs finite numbers; row 3 of .* {words}"):
-        hebbian(gram, 2, random_state=0)

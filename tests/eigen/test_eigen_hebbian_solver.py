@@ -5,12 +5,10 @@ import pytest
 
 from laws_eigen import OPERATORS, planted
 from laws_hebbian import semidefinite
-from orthodrome.eigen import Dense, Hebbian, Krylov, hebbian, leading
-from orthodrome.eigen.leading import Options, resolve_solver
+from orthodrome.eigen import Hebbian, hebbian, leading
 from orthodrome.gram import DenseGram
 
 K = 4
-N = 300
 
 
 def operator(dtype=np.float64):
@@ -31,21 +29,6 @@ def test_a_solver_is_the_function_from_a_pilot(gain, dtype):
     assert pairs.status is found.status
     assert pairs.n_iter == found.n_passes == len(pairs.history)
     assert pairs.values.dtype == pairs.vectors.dtype == pairs.coefficients.dtype == dtype
-
-
-def test_coefficients_are_those_of_components_of_unit_length():
-    gram = operator()
-    matrix = gram.toarray()
-    pairs = leading(gram, K, solver=Hebbian(n_passes=1, tol=0), random_state=0)
-    inner = pairs.coefficients.T @ matrix @ pairs.coefficients
-    np.testing.assert_allclose(inner, np.eye(K), atol=1e-10)
-    np.testing.assert_allclose(
-        matrix @ pairs.coefficients, pairs.vectors * np.sqrt(pairs.values), atol=1e-10
-    )
-    first = pairs.first(2)
-    np.testing.assert_array_equal(first.coefficients, pairs.coefficients[:, :2])
-    assert first.resume is pairs.resume
-    assert leading(gram, K, solver="krylov", random_state=0).coefficients is None
 
 
 def test_parameters_are_passed_on():
@@ -78,20 +61,6 @@ def test_names_and_options():
     assert kept.n_iter == 2
     own = leading(gram, K, solver=Hebbian(tol=0, n_passes=2, random_state=1), random_state=5)
     np.testing.assert_array_equal(kept.vectors, own.vectors)
-
-
-def test_each_solver_has_its_own_defaults():
-    options = Options()
-    krylov, heb = (resolve_solver(name, 5000, K, options) for name in ("krylov", "hebbian"))
-    assert (krylov.tol, krylov.max_iter) == (1e-8, 200) == (Krylov().tol, Krylov().max_iter)
-    assert (heb.tol, heb.n_passes) == (1e-2, 50) == (Hebbian().tol, Hebbian().n_passes)
-    options = Options(tol=1e-5, max_iter=3, random_state=4, memory_budget="1GiB")
-    krylov, heb = (resolve_solver(name, 5000, K, options) for name in ("krylov", "hebbian"))
-    assert (krylov.tol, krylov.max_iter, krylov.random_state) == (1e-5, 3, 4)
-    assert (heb.tol, heb.n_passes, heb.random_state) == (1e-5, 3, 4)
-    assert krylov.memory_budget == heb.memory_budget == "1GiB"
-    assert resolve_solver("dense", 5000, K, options) == Dense("1GiB")
-    assert resolve_solver("krylov", 5000, K, Options(tol=0)).tol == 0  # 0 is given, None is not
 
 
 @pytest.mark.parametrize(
@@ -148,19 +117,6 @@ def test_a_run_to_go_on_with():
     np.testing.assert_array_equal(part.vectors, whole.vectors)
     np.testing.assert_array_equal(part.coefficients, whole.coefficients)
     assert part.n_iter == whole.n_iter == 5
-
-
-@pytest.mark.parametrize("gain", ["et", "smd"])
-def test_a_run_of_another_size_is_where_to_start(gain):
-    """Of more or fewer components, or other gains: its vectors count, not its state."""
-    gram = operator()
-    part = leading(gram, K, solver=Hebbian(gain=gain), random_state=0)
-    for k, other in ((K - 1, gain), (K + 2, gain), (K, "t" if gain == "smd" else "smd")):
-        pairs = leading(gram, k, solver=Hebbian(gain=other), initial=part.resume, random_state=0)
-        assert pairs.values.shape == (k,)
-        assert pairs.converged
-        exact = leading(gram, k, solver="dense").values
-        np.testing.assert_allclose(pairs.values, exact, rtol=0, atol=0.05 * exact[0])
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import scipy.sparse.linalg
 from laws_hebbian import (
     GAINS,
     OPERATORS,
-    Counted,
-    automatic_iterates,
     check_same_run,
     random_orders,
     random_start,
@@ -17,8 +15,7 @@ from laws_hebbian import (
 )
 from orthodrome.eigen import Hebbian, hebbian, leading
 from orthodrome.eigen.kha.starts import whitening
-from orthodrome.gram import Centered, Combined, DenseGram, Tangent, gram_operator
-from orthodrome.kernels import Gaussian
+from orthodrome.gram import Centered, DenseGram, Tangent
 
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 every_start = pytest.mark.parametrize("start", STARTS)
@@ -51,18 +48,11 @@ def test_projections_of_the_start(start, gain):
 
 
 def test_the_papers_start_has_its_distribution():
-    """A ~ N(0, 1/(rl)): mean, variance and fourth moment of 60,000 numbers.
-
-    The sparse one has the same squared length in the mean, 1/r for each row, over 4 r points.
-    """
+    """A ~ N(0, 1/(rl)); the sparse one has the same mean squared length over 4 r points."""
     r, n = 6, 2000
-    A = np.vstack([started(np.eye(n), r, "paper", seed).components for seed in range(5)])
-    A *= np.sqrt(r * n)
+    A = np.sqrt(r * n) * started(np.eye(n), r, "paper").components
     assert abs(A.mean()) < 4 / np.sqrt(A.size)
     assert abs(np.mean(A**2) - 1) < 4 * np.sqrt(2 / A.size)
-    assert abs(np.mean(A**4) - 3) < 4 * np.sqrt(96 / A.size)
-    correlations = np.corrcoef(A)[np.triu_indices(5 * r, 1)]  # between rows, and between seeds
-    assert np.abs(correlations).max() < 5 / np.sqrt(n)
     few = np.array([started(np.eye(400), 5, "sparse", seed).components for seed in range(60)])
     assert np.all(np.count_nonzero(np.any(few, axis=1), axis=1) == 20)
     assert np.mean(np.sum(few**2, axis=2)) == pytest.approx(1 / 5, rel=0.05)
@@ -106,11 +96,9 @@ def test_a_pilot_has_a_head_start():
         ratio = np.linalg.norm(found.eigenvalues) / np.linalg.norm(rest)
         # the residual is estimated, to a factor of 2 at the worst
         assert np.clip(ratio / 2, 3, 1000) <= found.state.clock / n <= np.clip(2 * ratio, 3, 1000)
-    # neither the paper's gains nor other starts have one, nor a start that is given and no better
     assert started(K, 2, "pilot", eta0=0.1).clock == 0
     assert started(K, 2, "pilot", initial=random_start(2, 500)).clock == 0
-    for start in ("orthonormal", "paper", "sparse"):
-        assert started(K, 2, start).clock == 0
+    assert started(K, 2, "orthonormal").clock == 0
 
 
 def test_good_components_that_are_given_have_a_head_start():
@@ -123,72 +111,6 @@ def test_good_components_that_are_given_have_a_head_start():
     turned = semidefinite(np.ones(3))[1] @ exact
     for bad in (turned, 2 * exact, 0.5 * exact, exact * [[1], [1], [3]]):
         assert started(K, 3, initial=bad).clock == 0
-    assert started(K, 3, initial=np.vstack([exact[:2], 0 * exact[2:]])).clock == 1000 * 200
-    assert started(K, 3, initial=exact, eta0=0.1).clock == 0
-    # so one more pass leaves them as they are
-    found = hebbian(K, 3, initial=exact, n_passes=1, tol=0, polish=False, random_state=0)
-    assert relative_difference(found.coefficients, exact) < 0.05
-
-
-@every_gain
-def test_gains_after_a_head_start(gain):
-    K = matrix(d=40)
-    order = random_orders(2, len(K))
-    state = started(K, 2, "pilot", gain=gain)
-    assert 3 * len(K) <= state.clock < 40 * len(K)
-    expected = automatic_iterates(K, state.components, order, gain, clock=state.clock)
-    settings = {"start": "pilot", "order": order, "n_passes": 2, "tol": 0, "polish": False}
-    found = hebbian(K, 2, gain=gain, random_state=0, **settings)
-    assert relative_difference(found.coefficients, expected.A) <= 1e-10
-
-
-@every_start
-def test_rows_that_a_start_costs(start):
-    """Few for all but the paper's, which takes a product with the whole matrix."""
-    operator = Counted(DenseGram(matrix(n=700)))
-    started(operator, 3, start)
-    before_estimate = operator.n_rows - 64
-    assert operator.n_products == (start == "paper")
-    if start == "nystroem":  # its rank is 6; rows that were drawn and rejected are seen once
-        assert before_estimate <= 256 + 64
-    elif start == "pilot":  # whose residual is estimated too, to see how good it is
-        assert 8 * 3 + 64 <= before_estimate <= 256 + 64
-    else:
-        assert before_estimate == (0 if start == "paper" else 4 * 3)
-
-
-def test_a_pilot_is_nearer_than_a_random_start():
-    K, error = matrix(n=500, d=30), {}
-    for start in ("orthonormal", "pilot", "nystroem"):
-        error[start] = hebbian(K, 5, start=start, n_passes=0, random_state=0).residuals.max()
-    assert error["pilot"] < 0.2 * error["orthonormal"]
-    assert error["nystroem"] < 1e-8 * error["orthonormal"]  # more anchors than the rank
-
-
-def few_among_many(case):
-    """Twelve points among 600: the others have no length, or are copies of one point."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 4)) * [4, 3, 2, 1]
-    weights = np.zeros(600)
-    weights[:12] = 1
-    if case == "of weight 0":
-        return Combined(Centered(DenseGram(X @ X.T), weights), np.sqrt(weights))
-    X[12:] = 0 if case == "zeros" else [1.0, 0, 0, 0]
-    return DenseGram(X @ X.T)
-
-
-@pytest.mark.parametrize("start", ["orthonormal", "pilot"])
-@pytest.mark.parametrize("case", ["of weight 0", "zeros", "copies"])
-def test_a_start_does_not_miss_the_points_that_matter(case, start):
-    """Components that a start has not got are lost for good, and look as if they had converged."""
-    operator = few_among_many(case)
-    exact = np.linalg.eigvalsh(operator.toarray())[::-1][:3]
-    for seed in range(4):
-        A = started(operator, 3, start, seed).components
-        np.testing.assert_allclose(A @ (operator @ A.T), np.eye(3), atol=1e-9)
-        found = hebbian(operator, 3, start=start, random_state=seed)
-        if found.converged:
-            np.testing.assert_allclose(found.eigenvalues, exact, rtol=0, atol=0.02 * exact[0])
 
 
 # ------------------------------------------------------------------ initial
@@ -213,10 +135,7 @@ def test_going_on_is_never_having_stopped(gain, given_order):
         part = run(first, last, initial=part)
     assert part.n_passes == whole.n_passes == 5
     check_same_run(part, whole)
-    # the first result is as it was
-    np.testing.assert_array_equal(start.state.coefficients, kept.coefficients)
-    np.testing.assert_array_equal(start.state.projections, kept.projections)
-    assert (start.state.clock, len(start.history)) == (kept.clock, 2) == (2 * len(K), 2)
+    np.testing.assert_array_equal(start.state.coefficients, kept.coefficients)  # not changed
 
 
 def test_going_on_with_a_tolerance_that_is_reached_takes_no_pass():
@@ -233,21 +152,6 @@ def test_a_result_of_other_data_is_refused():
         hebbian(matrix(seed=1), 3, initial=first)
 
 
-def test_initial_may_be_any_array_like_and_is_not_changed():
-    K = matrix(n=30)
-    A = np.random.default_rng(0).integers(-3, 4, size=(2, 30))
-    frozen, start = K.copy(), A.astype(float)
-    frozen.flags.writeable = start.flags.writeable = False
-    for gain in GAINS:
-        settings = {"gain": gain, "n_passes": 2, "tol": 0, "random_state": 0}
-        expected = hebbian(frozen, 2, initial=start, **settings).coefficients
-        for given in (A, A.tolist(), A.astype(np.float32), np.asfortranarray(A.astype(float))):
-            found = hebbian(K, 2, initial=given, **settings).coefficients
-            np.testing.assert_allclose(found, expected, atol=1e-12)
-    np.testing.assert_array_equal(frozen, K)
-    np.testing.assert_array_equal(start, A)
-
-
 # ------------------------------------------------------------------ seeds
 
 
@@ -257,16 +161,12 @@ def test_random_states():
     def run(random_state):
         return hebbian(K, 2, n_passes=2, tol=0, random_state=random_state)
 
-    check_same_run(run(3), run(3))
-    check_same_run(run(np.int64(3)), run(3))
-    check_same_run(run(np.random.RandomState(3)), run(np.random.RandomState(3)))
     check_same_run(run(np.random.default_rng(3)), run(np.random.default_rng(3)))
     generator = np.random.default_rng(3)
     results = [run(3), run(4), run(None), run(None), run(generator), run(generator)]
-    seeds = [found.seed for found in results]
-    assert len(set(seeds)) == len(seeds)
-    assert len({found.coefficients.tobytes() for found in results}) == len(seeds)
-    check_same_run(run(seeds[2]), results[2])  # the seed of a run without one is known
+    assert len({found.seed for found in results}) == len(results)
+    assert len({found.coefficients.tobytes() for found in results}) == len(results)
+    check_same_run(run(results[2].seed), results[2])  # the seed of a run without one is known
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
@@ -289,25 +189,6 @@ def test_more_components_than_the_rank(gain, start):
         assert not np.any(found.eigenvalues[rank:])
         assert not np.any(found.coefficients[rank:])
         assert not np.any(found.eigenvectors[:, rank:])
-
-
-@pytest.mark.parametrize("start", ["orthonormal", "pilot", "nystroem"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rounding_of_differences_is_no_direction(start, dtype):
-    """Entries of tangents are differences: what they leave where there is nothing may be negative.
-
-    Directions on a sphere of two dimensions, near each other, so that it is a large part.
-    """
-    for seed in range(20):
-        X = np.random.default_rng(seed).normal(size=(40, 3)) + 6
-        X = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(dtype)
-        mean = np.full(40, 1 / 40)
-        gram = DenseGram(X @ X.T)
-        K = Tangent(gram, mean / np.sqrt(mean @ (gram @ mean)))
-        found = hebbian(K, 3, start=start, tol=1e-3, n_passes=300, random_state=seed)
-        exact = np.linalg.eigvalsh(K.toarray().astype(np.float64))[:-3:-1]
-        np.testing.assert_allclose(found.eigenvalues[:2], exact, rtol=0, atol=0.02 * exact[0])
-        assert found.eigenvalues[2] <= 40 * K.rounding()
 
 
 @every_start
@@ -335,17 +216,6 @@ def test_one_component_and_one_point(gain, start):
     np.testing.assert_allclose(hebbian([[4.0]], 2, **settings).eigenvalues, [4.0, 0.0])
 
 
-@every_start
-@every_gain
-def test_as_many_components_as_points(gain, start):
-    """The Rayleigh-Ritz step of the whole space is exact; beyond it there is nothing."""
-    K, _ = semidefinite(np.array([5.0, 4, 3, 2, 1]))
-    for r in (5, 7):
-        found = hebbian(K, r, gain=gain, start=start, random_state=0, n_passes=3)
-        np.testing.assert_allclose(found.eigenvalues, [5, 4, 3, 2, 1, 0, 0][:r], atol=1e-8)
-        assert found.residuals.max() < 1e-6
-
-
 def shifted_gram(shift):
     X = np.random.default_rng(0).standard_normal((300, 5))
     return np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 10) - shift * np.eye(300)
@@ -354,9 +224,7 @@ def shifted_gram(shift):
 BROKEN = semidefinite(np.r_[np.ones(50), -np.ones(49)])[0]
 INDEFINITE = {
     "a negative entry": (-np.eye(5), "matrix; row 0 has -1 on the diagonal"),
-    "one negative entry": (np.diag([3.0, 2, -1e-3]), "matrix; row 2 has -0.001 on the diagonal"),
     "no diagonal": (shifted_gram(1.0), r"matrix; row \d+ has 0 on the diagonal and an entry of"),
-    "half of it": (np.array([[1.0, 2], [2, 0]]), "matrix; row 1 has 0 .* and an entry of 2"),
     "negative eigenvalues": (shifted_gram(0.5), "matrix, and this one has clearly negative"),
     "many of them": (BROKEN, "matrix; row .* on the diagonal"),
 }
@@ -385,37 +253,6 @@ def test_rounding_is_not_an_indefinite_matrix():
         operator = Centered(DenseGram((X @ X.T).astype(dtype)))
         found = hebbian(operator, 2, random_state=0)
         assert np.all(found.eigenvalues > 0)
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-def test_components_beyond_the_rank_are_zeros(rank):
-    """Whatever is drawn: what rounding leaves of a null direction is not made into a component."""
-    for seed in range(40):
-        B = np.random.default_rng(seed).standard_normal((300, rank))
-        for operator in (DenseGram(B @ B.T), Centered(DenseGram(B @ B.T))):
-            found = hebbian(operator, rank + 3, random_state=0)
-            assert np.all(found.eigenvalues[:rank] > 0)
-            assert not np.any(found.eigenvalues[rank:])
-            assert not np.any(found.coefficients[rank:])
-            assert np.abs(found.coefficients).max() < 10
-
-
-def test_a_kernel_so_wide_that_it_is_nearly_rounding_is_not_indefinite():
-    """Entries of the centred matrix are some units of rounding, and one is 0 on the diagonal."""
-    for seed in range(25):
-        X = np.random.default_rng(seed).standard_normal((300, 2))
-        for sigma in (3e6, 1e7, 1e8):
-            operator = Centered(gram_operator(Gaussian(sigma=sigma).fit(X), X))
-            found = hebbian(operator, 2, random_state=0).eigenvalues
-            assert np.all((found >= 0) & (found < 1e-8))
-
-
-def test_components_that_are_small_but_there_are_found():
-    for seed in range(5):
-        K, _ = semidefinite(np.r_[1.0, np.geomspace(0.5, 1e-12, 9), np.zeros(90)], seed=seed)
-        found = hebbian(K, 10, random_state=seed).eigenvalues
-        assert np.all(found > 0)
-        np.testing.assert_allclose(found[-1], 1e-12, rtol=0.5)
 
 
 def test_null_directions_are_distinguished_from_small_ones():
@@ -465,21 +302,16 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
     ("arguments", "message"),
     [
         ({"n_components": 0}, "n_components of hebbian must be an integer >= 1; got 0"),
-        ({"n_components": 2.0}, "n_components of hebbian .*; got 2.0"),
         ({"n_components": 10**6}, "is 1000000, but a matrix of 20 rows"),
         ({"initial": np.full((2, 20), 1e200)}, r"components of length \S+, the powers of which"),
         ({"polish": "no"}, "polish of hebbian must be True or False; got 'no'"),
         ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
         ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
         ({"initial": np.ones((2, 19))}, r"initial of hebbian .*\(2, 20\).*\(2, 19\)"),
-        ({"initial": np.ones((20, 2))}, r"initial of hebbian .*\(2, 20\).*\(20, 2\)"),
         ({"initial": np.full((2, 20), np.nan)}, "initial contains NaN"),
-        ({"initial": np.ones((2, 20)) * 1j}, "Complex data not supported"),
         ({"initial": np.full((2, 20), "a")}, "initial of hebbian must hold numbers"),
         ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),
-        ({"initial": A_RESULT, "gain": "smd"}, r"initial .*another run.*\(2, 20\).*\(4, 20\)"),
         ({"order": [[0] * 20]}, r"order .* 0 to 19 in 50 rows .* of 20; got int64 .*\(1, 20\)"),
-        ({"order": [0] * 20, "n_passes": 1}, "Expected 2D array"),
         ({"order": [[20] * 20], "n_passes": 1}, "order of hebbian must hold integers from 0 to 19"),
         ({"order": [[-1] * 20], "n_passes": 1}, "order of hebbian must hold integers"),
         ({"order": [[0.0] * 20], "n_passes": 1}, "order of hebbian .* got float64"),
@@ -512,10 +344,3 @@ def test_parameters_of_the_solver_are_checked_at_construction(name, message, val
                 use(**{name: value})
     with pytest.raises(ValueError, match=r"n_passes of the hebbian solver .* >= 1; got 0"):
         Hebbian(n_passes=0)
-
-
-def test_integers_and_lists_are_matrices():
-    K = np.diag([3, 1, 2, 0])
-    for given in (K, K.tolist(), np.asfortranarray(K.astype(np.float32))):
-        found = hebbian(given, 2, random_state=0)
-        np.testing.assert_allclose(found.eigenvalues, [3, 2], rtol=1e-3)

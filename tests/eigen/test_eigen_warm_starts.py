@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from laws_hebbian import Counted
-from orthodrome import KernelPCA
 from orthodrome.eigen import Hebbian, Krylov, Nystroem, leading
 from orthodrome.gram import Centered, Degree, DenseGram, Tangent, gram_operator
 from orthodrome.kernels import Gaussian, Linear
@@ -83,25 +82,6 @@ def test_it_saves_passes(make):
         assert made.solve(counted, K).converged
         rows[initial] = counted.n_products * N + counted.n_rows
     assert rows["nystroem"] < rows[None] - N
-
-
-def test_what_an_earlier_run_found_is_taken_instead():
-    operator = Centered(gram())
-    found = leading(operator, K, solver=Krylov(initial="nystroem"), random_state=0)
-    again = leading(
-        operator, K, solver=Krylov(initial="nystroem"), random_state=0, initial=found.vectors
-    )
-    assert again.n_iter < found.n_iter
-    named = leading(operator, K, solver="krylov", initial="nystroem", random_state=0)
-    np.testing.assert_array_equal(named.values, found.values)
-
-
-def test_in_an_estimator():
-    X = data()
-    plain = KernelPCA(K, solver="krylov", random_state=0).fit(X)
-    warm = KernelPCA(K, solver=Krylov(initial="nystroem"), random_state=0).fit(X)
-    np.testing.assert_allclose(warm.embedding_, plain.embedding_, atol=1e-6)
-    assert warm.n_iter_ < plain.n_iter_
 
 
 def test_matrices_that_anchors_do_not_suit():
