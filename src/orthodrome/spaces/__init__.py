@@ -1,5 +1,11 @@
 """Data spaces: planar shapes, their TPS files, and symmetric positive definite matrices."""
 
+from .digitizing import (
+    LandmarkErrors,
+    estimate_landmarks,
+    find_landmark_errors,
+    reflect_specimens,
+)
 from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
 from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape
 from .spd import (
@@ -14,12 +20,15 @@ from .spd import (
 from .tps import TPSFile, read_tps, write_tps
 
 __all__ = [
+    "LandmarkErrors",
     "TPSFile",
     "as_complex",
     "as_points",
     "centroid_size",
     "check_spd",
+    "estimate_landmarks",
     "extrinsic_mean",
+    "find_landmark_errors",
     "helmertize",
     "log_euclidean_distance",
     "log_euclidean_mean",
@@ -27,6 +36,7 @@ __all__ = [
     "procrustes_align",
     "procrustes_distance",
     "read_tps",
+    "reflect_specimens",
     "riemannian_distance",
     "spd_exp",
     "spd_log",
