@@ -17,13 +17,14 @@ from sklearn.base import (
 
 from ._core.canonical import Canonical, canonical_gram, canonical_rows
 from ._core.checks import check_choice, check_numbers
+from ._core.hints import hint, with_hints
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, Precomputed, as_kernel
-from .kernels.wrappers import check_kernel_parameters
+from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
@@ -108,10 +109,22 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     kernel: Any
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let the errors of ``__init__`` give advice to users of scikit-learn."""
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
+
     def set_params(self, **params: Any) -> Any:
-        """Set parameters; ``kernel__name`` sets a parameter of the kernel object."""
-        check_kernel_parameters(self, params)
-        return super().set_params(**params)
+        """Set parameters; ``kernel__name`` sets a parameter of the kernel.
+
+        A name of a kernel is then replaced by the kernel object.
+        """
+        for name in params:
+            if "__" not in name and name not in self._get_param_names():
+                advice = hint(name, type(self))
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. {advice}")
+        return super().set_params(**with_kernel_object(self, params))
 
     def _check_parameters(self) -> None:
         """Raise a ValueError unless all parameters are valid."""

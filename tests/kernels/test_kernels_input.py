@@ -288,9 +288,9 @@ ERRORS = [
     (lambda: Precomputed().fit(scipy.sparse.eye_array(3)), "Sparse data was passed"),
     (lambda: Normalized("precomputed").fit(GRAM), "cannot wrap 'precomputed'.*change the matrix"),
     (lambda: Embedded(np.abs, "precomputed").fit(GRAM), "cannot wrap 'precomputed'"),
-    # parameters of a kernel that is only a name
-    (lambda: Normalized("gaussian").set_params(kernel__sigma=2.0), r"kernel=Gaussian\(\) first"),
-    (lambda: Embedded(np.abs).set_params(kernel__sigma=2.0), r"Write kernel=Gaussian\(\)"),
+    # parameters of a kernel that is not an object
+    (lambda: Normalized(np.dot).set_params(kernel__sigma=2.0), "cannot be set while kernel="),
+    (lambda: Embedded(np.abs).set_params(kernel__wide=2.0), "Invalid parameter 'wide'"),
     # kernels that are not functions of a distance
     (lambda: profile_of(Linear()), "Linear is not a function of a distance"),
     (lambda: domain_of(Linear(), np.eye(3)), "Linear has no fixed point"),

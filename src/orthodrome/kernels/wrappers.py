@@ -16,17 +16,27 @@ from ._prepared import Prepared, largest_entry, smallest_accurate
 from .base import Kernel, block_dtype
 
 
-def check_kernel_parameters(holder: Any, params: dict[str, Any]) -> None:
-    """Raise if ``kernel__name`` is set but the kernel is not a kernel object."""
-    nested = [name for name in params if name.startswith("kernel__")]
-    kernel = params.get("kernel", holder.kernel)
-    if nested and not isinstance(kernel, Kernel):
-        from .names import as_kernel  # names imports this module
+def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters; if ``kernel__name`` is among them, with an object for a kernel's name.
 
+    Raise if the kernel is neither an object nor a name.
+    """
+    prefix = "kernel__"
+    nested = {name: value for name, value in params.items() if name.startswith(prefix)}
+    kernel = params.get("kernel", holder.kernel)
+    if not nested or isinstance(kernel, Kernel):
+        return params
+    if not isinstance(kernel, str):
         raise ValueError(
-            f"{nested[0]} cannot be set while kernel={kernel!r}: only a kernel object has "
-            f"parameters. Write kernel={type(as_kernel(kernel)).__name__}() first."
+            f"{next(iter(nested))} cannot be set while kernel={kernel!r}: only a kernel object or "
+            "the name of a kernel has parameters."
         )
+    from .names import as_kernel  # names imports this module
+
+    found = as_kernel(kernel, type(holder).__name__)
+    found.set_params(**{name.removeprefix(prefix): value for name, value in nested.items()})
+    others = {name: value for name, value in params.items() if name not in nested}
+    return others | {"kernel": found}
 
 
 class KernelHolder:
@@ -36,7 +46,7 @@ class KernelHolder:
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the inner kernel."""
-        check_kernel_parameters(self, params)
+        params = with_kernel_object(self, params)
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
 
 

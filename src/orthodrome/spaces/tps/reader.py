@@ -16,7 +16,7 @@ from ..._core.types import Floats
 from ._parser import Lines, Parser, Points, Specimen, name_and_text, number_and_index
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TPSFile:
     """The content of a TPS file of n specimens.
 
@@ -46,6 +46,12 @@ class TPSFile:
     curves: list[list[Floats]]
     comments: list[str | None]
     other: list[dict[str, str]]
+
+    def __repr__(self) -> str:
+        """Return the numbers of specimens, landmarks and dimensions, and the first ids."""
+        n, k, d = self.landmarks.shape
+        ids = ", ".join([repr(one) for one in self.ids[:3]] + ["..."] * (n > 3))
+        return f"TPSFile(specimens={n}, landmarks={k}, dimensions={d}, ids=[{ids}])"
 
     def labels(self, pattern: str, *, of: Literal["ids", "images"] = "ids") -> NDArray[np.str_]:
         r"""Extract class labels from the ids or the images with a regular expression.
