@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy.linalg
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
-from laws_gram import ENTRY_CASES, KINDS, PRODUCT_CASES, case_id, twin_of
+from laws_gram import ENTRY_CASES, PRODUCT_CASES, case_id, twin_of
 from orthodrome.gram import CrossOperator, GramOperator
 
 
@@ -125,13 +124,3 @@ def check_cross(twin):
     chosen = [3, 0, 3, -1]
     assert_entries(cross.rows(chosen), twin.cross[chosen], twin.cross_bound, tolerance)
     assert cross.rows([]).shape == (0, n)
-
-
-@pytest.mark.parametrize(("base", "wrapper"), KINDS)
-def test_scipy_eigensolver_takes_it(base, wrapper):
-    twin = twin_of(base, wrapper, 60, np.float64)
-    n = len(twin.dense)
-    exact = scipy.linalg.eigvalsh(twin.dense, subset_by_index=[n - 3, n - 1])
-    start = np.ones(n) + np.arange(n) % 5
-    values = eigsh(twin.operator, k=3, which="LA", v0=start, return_eigenvectors=False)
-    np.testing.assert_allclose(np.sort(values), exact, rtol=1e-10)

@@ -13,9 +13,7 @@ from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
 from orthodrome.eigen.features import CenteredSums
 from orthodrome.gram import DenseGram, gram_operator
-from orthodrome.gram.tiled import TiledGram
-from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, VeroneseWhitney
-from orthodrome.rows import ArrayRows
+from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed
 
 every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++"])
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
@@ -31,10 +29,6 @@ def clustered(n=600, d=4, seed=0):
 
 def spread(n=600, d=3, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
-
-
-def heavy_tailed(n=600, d=3, seed=0):
-    return np.random.default_rng(seed).standard_t(2.0, size=(n, d))
 
 
 def gram_of(X, kernel=None):
@@ -102,35 +96,10 @@ def test_the_tolerance_is_reached_with_no_pivot_to_spare(way, tol):
     np.testing.assert_allclose(found.residual, left, atol=1e-12)
 
 
-def mean_counts(gram, tol, n_seeds):
-    return [
-        np.mean([len(factored(gram, way, tol=tol, random_state=s).pivots) for s in range(n_seeds)])
-        for way in ("rpcholesky", "uniform")
-    ]
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("data", [clustered, spread, heavy_tailed])
-@pytest.mark.parametrize("tol", [0.01, 0.001])
-def test_random_pivots_take_no_more_rows_than_uniform_ones(data, tol, seed):
-    random, uniform = mean_counts(gram_of(data(seed=seed)), tol, 5)
-    assert random <= uniform
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("tol", [0.1, 0.05])
-def test_at_loose_tolerances_heavy_tails_are_the_exception(tol, seed):
-    """Outliers draw the first pivots, and each of them holds little but itself.
-
-    Uniform rows, from the bulk, then need fewer: about one in five to nine.
-    """
-    random, uniform = mean_counts(gram_of(heavy_tailed(seed=seed)), tol, 40)
-    assert uniform < random < uniform + 1.5
-
-
 def test_far_fewer_on_clustered_data():
-    random, uniform = mean_counts(gram_of(clustered(n=1500), Gaussian(sigma=2.0)), 0.03, 1)
-    assert 4 * random < uniform
+    gram = gram_of(clustered(n=1500), Gaussian(sigma=2.0))
+    random, uniform = (factored(gram, way, tol=0.03).pivots for way in ("rpcholesky", "uniform"))
+    assert 4 * len(random) < len(uniform)
 
 
 def test_blocks_draw_the_pivots_that_one_by_one_would():
@@ -185,42 +154,6 @@ def test_weights_are_repeated_rows(way, max_rank):
     assert weighted.trace_error == pytest.approx(repeated.trace_error, rel=1e-9)
 
 
-def test_float32_is_factored_in_float64_and_stops_at_its_rounding():
-    X = spread(200).astype(np.float32)
-    found = factored(gram_of(X))
-    assert found.factor.dtype == np.float64
-    K = gram_of(X.astype(np.float64)).toarray()
-    np.testing.assert_allclose(found.factor @ found.factor.T, K, atol=2e-5)
-
-
-def test_the_same_seed_gives_the_same_pivots():
-    gram = gram_of(spread(100))
-    for make in (int, np.random.RandomState, np.random.default_rng):
-        one, again = (factored(gram, max_rank=10, random_state=make(3)).pivots for _ in range(2))
-        assert len(one) == 10
-        np.testing.assert_array_equal(one, again)
-
-
-def test_only_the_rows_proposed_are_evaluated():
-    class Watched(TiledGram):
-        n_rows = 0
-
-        def rows(self, indices):
-            self.n_rows += len(indices)
-            return super().rows(indices)
-
-        def toarray(self):
-            raise AssertionError("the whole matrix was made")
-
-        def _matmat(self, V):
-            raise AssertionError("a product with the whole matrix was made")
-
-    X = spread(2000)
-    gram = Watched(Gaussian().fit(X), X, "recompute")
-    assert len(factored(gram, max_rank=40).pivots) == 40
-    assert gram.n_rows < 4 * 40
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -228,7 +161,6 @@ def test_only_the_rows_proposed_are_evaluated():
         ({"tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
         ({"pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
         ({"pivots": [0, 100]}, "Anchor row 100 is out of range for 100 points"),
-        ({"pivots": [0, -101, 100]}, "Anchor row -101 is out of range for 100 points"),
         ({"pivots": [0.5]}, "1-D array of integers; got float64"),
         ({"pivots": []}, "non-empty 1-D array"),
         ({"random_state": "x"}, "random_state of partial_cholesky"),
@@ -269,25 +201,6 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
         np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, rtol=1e-13)
 
 
-def test_lengths_are_measured_in_passing():
-    """Without unit length and without storage, the first second moment is the only pass."""
-    sizes = []
-
-    class Watched(AnchorMap):
-        def block(self, rows, **known):
-            sizes.append(rows.shape[0])
-            return super().block(rows, **known)
-
-    X, w = spread(300), np.random.default_rng(1).random(300)
-    kernel = Gaussian().fit(X)
-    anchors = choose_anchors(kernel, X, 20, random_state=0)
-    by = Watched.from_anchors(kernel, anchors, X.dtype, unit=False, radius=None)
-    points = Coordinates(ArrayRows.of(X).zip(weights=w), by).kept("recompute", "2GiB")
-    measured = points.reduce(CenteredSums(np.zeros(points.shape[1])))[-1]
-    assert sum(sizes) == 300
-    np.testing.assert_allclose(measured, w @ points.captured, rtol=1e-14)
-
-
 @pytest.mark.parametrize(
     ("kernel", "X", "rank"),
     [
@@ -324,7 +237,7 @@ def test_given_rows_and_given_points():
             choose_anchors(kernel, X, 5, anchors=wrong)
 
 
-def test_precomputed_sparse_and_shapes():
+def test_precomputed_and_sparse():
     X = spread(90)
     kernel = Gaussian(sigma=1.5).fit(X)
     K, given = kernel(X), Precomputed().fit(kernel(X))
@@ -344,11 +257,6 @@ def test_precomputed_sparse_and_shapes():
         for data in (sparse, sparse.toarray())
     )
     np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
-    kernel = VeroneseWhitney()
-    shapes = kernel.validate(np.random.default_rng(0).standard_normal((40, 6, 2)))
-    kernel.fit_validated(shapes)
-    F = features_of(kernel, shapes, choose_anchors(kernel, shapes, 40))
-    np.testing.assert_allclose(F @ F.T, kernel(shapes), atol=1e-9)
 
 
 def test_float32_features_are_float32():

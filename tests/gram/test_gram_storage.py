@@ -76,27 +76,6 @@ def test_kernels_that_are_not_threadsafe_run_one_call_at_a_time(storage):
     assert max(most) == 1
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-def test_each_tile_is_evaluated_once_or_once_per_product(storage, monkeypatch):
-    """Three tiles on and above the diagonal of 2 x 2; never the fourth."""
-    calls = collections.Counter()
-    evaluate = Gaussian.evaluate
-
-    def counting(self, a, b, out=None):
-        calls[len(a), len(b)] += 1
-        return evaluate(self, a, b, out)
-
-    monkeypatch.setattr(Gaussian, "evaluate", counting)
-    X = data(tiled.TILE + 40)
-    operator = TiledGram(Gaussian().fit(X), X, storage)
-    stored = sum(calls.values())
-    operator @ X
-    operator @ X
-    assert stored == (0 if storage == "recompute" else 3)
-    assert sum(calls.values()) - stored == (6 if storage == "recompute" else 0)
-    assert calls[40, tiled.TILE] == 0
-
-
 # The choice ---------------------------------------------------------------------------------------
 
 
@@ -150,7 +129,6 @@ def test_precomputed_is_taken_as_it_is():
     [
         ({"storage": "ram"}, "storage of the Gram operator must be one of 'auto', 'memory'"),
         ({"memory_budget": "2 bananas"}, "unknown unit 'bananas'; got '2 bananas'"),
-        ({"memory_budget": None}, "memory_budget must be a number of bytes or a string"),
         ({"memory_budget": -1}, "memory_budget must be finite and at least one byte"),
     ],
 )
@@ -221,9 +199,7 @@ def test_memory_stays_near_what_the_storage_says(storage):
         (lambda: DenseGram(np.ones((2, 3))), r"A Gram matrix must be a square .* shape \(2, 3\)"),
         (lambda: DenseGram([[1.0, 2.0], [3.0, 1.0]]), r"symmetric; entries \(0, 1\) and \(1, 0\)"),
         (lambda: DenseGram(np.eye(2)).cross(np.ones((1, 3))), r"\(n_new, 2\).*got \(1, 3\)"),
-        (lambda: DenseGram(np.eye(2)).cross(np.ones(2)), r"shape \(n_new, 2\).*got \(2,\)"),
         (lambda: Combined(DenseGram(np.eye(2)), np.ones((2, 3))), r"2 columns.*shape \(2, 3\)"),
-        (lambda: Combined(DenseGram(np.eye(2)), np.ones(3)), "combination must have 2 columns"),
         (lambda: Combined(DenseGram(np.eye(2)), [1e200, 1.0]), "Squares of combination .*overfl"),
     ],
 )
@@ -260,8 +236,6 @@ def test_data_that_were_not_validated_are_rejected(owner):
         (None, "NoneType"),
         (POINTS.tolist(), "list"),
         (POINTS.astype(np.float16), r"float16 of shape \(6, 3\)"),
-        (np.full((6, 3), "a"), "<U1"),
-        (POINTS[0], r"float64 of shape \(3,\)"),
         (POINTS[:0], r"float64 of shape \(0, 3\)"),
     ):
         with pytest.raises(ValueError, match=rf"X of {owner} must be validated.*got {found}"):

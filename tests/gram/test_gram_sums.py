@@ -9,7 +9,7 @@ from orthodrome._core.checks import RowError
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.eigen.features import CenteredSums
-from orthodrome.kernels import Exponential, Gaussian, Polynomial
+from orthodrome.kernels import Gaussian, Polynomial
 from orthodrome.rows import as_rows
 from orthodrome.rows.moments import fit_kernel, row_moments
 from orthodrome.sphere.newton import LogSums, PullSums
@@ -94,18 +94,6 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     assert_sums(points.reduce(LogSums(point)), [*expected, w @ case.squares])
 
 
-def test_points_beyond_the_hemisphere_are_counted():
-    case = Case(Polynomial(degree=1, coef0=0.0), unit=True)
-    point = case.features[0]
-    cosines = case.features @ point
-    far = np.count_nonzero(cosines <= 0)
-    assert 0 < far < N
-    assert case.points().reduce(PullSums(point))[-1] == far
-    w = (cosines > 0).astype(np.float64)
-    w[np.flatnonzero(cosines <= 0)[:3]] = 2.0
-    assert case.points(w).reduce(PullSums(point))[-1] == 3
-
-
 def test_a_radius_is_divided_out():
     """Points on a sphere of another radius have the vectors of those on the unit sphere."""
     X = data() / np.linalg.norm(data(), axis=1, keepdims=True)
@@ -176,16 +164,3 @@ def test_a_scale_by_all_rows_is_that_of_the_whole_array(weighted):
         assert found.sigma_ == pytest.approx(whole.sigma_, rel=1e-12)
     alone = Gaussian().fit(X[:6])
     assert abs(alone.sigma_ / whole.sigma_ - 1) > 0.1
-
-
-def test_where_the_sample_is_all_rows_it_is_asked_alone():
-    """A median is of pairs, which no pass adds up: of all rows it is that of `fit`."""
-    X = data(40)
-    rows = as_rows([X], Exponential(), KernelPCA())
-    kernel = Exponential(sigma="mean")
-    passes = []
-    rows.reduce = lambda *_, **__: passes.append(1)
-    found = fit_kernel(kernel, rows, X, None)
-    assert not passes
-    assert found is not kernel
-    assert found.sigma_ == Exponential(sigma="mean").fit(X).sigma_
