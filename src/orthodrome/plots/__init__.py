@@ -21,15 +21,12 @@ interactive scatter plot for it.
 """
 
 from ._extras import MissingExtraError
-from .clusters import clusters
 from .confusion import confusion
-from .curves import curves
-from .embedding import embedding
+from .curves import curves, neighborhood, spectrum
 from .images import images
 from .karcher import karcher_objective
 from .landmarks import shape_modes, shapes
-from .neighborhoods import neighborhood
-from .spectrum import spectrum
+from .points import clusters, embedding
 from .sphere import sphere
 
 __all__ = [

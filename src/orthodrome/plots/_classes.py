@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_not_masked, check_numbers, check_positive
 from ._matplotlib import Axes, Legend, plain_legend
-from .palette import class_style
+from .palette import MAIN, class_style
 
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
@@ -130,24 +130,29 @@ def _natural(part: str) -> tuple[int, str]:
     return len(digits), digits
 
 
-def draw_classes(
+def draw_points(
     ax: Axes,
-    labels: NDArray[Any],
+    labels: NDArray[Any] | None,
     title: str | None,
-    draw: Callable[[NDArray[np.bool_], dict[str, Any]], PathCollection],
-) -> Legend:
-    """Draw the points of each class with ``draw(rows, style)`` and add a legend."""
-    handles, names = [], []
-    for name, chosen, color, marker in classes_of(labels):
-        handles.append(draw(chosen, {"marker": marker, "facecolor": color}))
-        names.append(name)
-    return class_legend(ax, handles, names, title)
+    draw: Callable[[Any, dict[str, Any]], PathCollection],
+) -> Legend | None:
+    """Draw points with ``draw(rows, style)``, coloured by class or value; add a legend or scale."""
+    if labels is None:
+        draw(slice(None), {"facecolor": MAIN})
+        return None
+    if is_continuous(labels):
+        style = {"c": labels, "cmap": SCALE, "vmin": np.nanmin(labels), "vmax": np.nanmax(labels)}
+        ax.figure.colorbar(draw(slice(None), style), ax=ax, label=title, shrink=0.8)
+        return None
+    classes = list(classes_of(labels))
+    handles = [draw(rows, {"marker": m, "facecolor": color}) for _, rows, color, m in classes]
+    return class_legend(ax, handles, [name for name, *_ in classes], title)
 
 
 def marker_area(n_samples: int, size: float | None) -> float:
     """Return the area of a marker in points²: `size`, or a default for this many points."""
     if size is None:
-        return float(np.clip(3000 / n_samples, 8, 36))
+        return float(min(np.clip(3000 / n_samples, 8, 36), max(40_000 / n_samples, 2.0)))
     return check_positive(size, "size", "the markers")
 
 

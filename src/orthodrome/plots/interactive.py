@@ -38,16 +38,10 @@ _MAX_NAMED = 12  # maximum number of classes in the description; the legend list
 # Replacements for black and dark brown on a dark page.
 _DARK = {"#000000": "#FFFFFF", "#661100": "#A5673F"}
 _REST = "#888888"  # merged classes, and rows without a value
-_SYMBOLS = dict(
-    zip(
-        MARKERS,
-        (
-            *("circle", "triangle-up", "square", "diamond", "triangle-down"),
-            *("cross", "x", "triangle-left", "triangle-right", "pentagon"),
-        ),
-        strict=True,
-    )
+_SYMBOL_NAMES = (
+    "circle triangle-up square diamond triangle-down cross x triangle-left triangle-right pentagon"
 )
+_SYMBOLS = dict(zip(MARKERS, _SYMBOL_NAMES.split(), strict=True))
 
 
 def require_plotly() -> Path:
@@ -175,7 +169,7 @@ class Scatter:
 
     def assets(self) -> Assets:
         """Return the style sheet, plotly.js and the script of the plot."""
-        return Assets((resource("scatter.css"),), (_plotly_script(), resource("scatter.js")))
+        return [resource("scatter.css")], [_plotly_script(), resource("scatter.js")]
 
     # ------------------------------------------------------------------ contents
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +23,6 @@ from .._core.machine import versions
 from ._matplotlib import Figure, png
 
 __all__ = [
-    "Assets",
     "Block",
     "Code",
     "Note",
@@ -43,6 +41,9 @@ _NUMBER = ' class="number"'
 # Maximum number of columns on paper with horizontal headings, and with small vertical headings.
 _WIDE, _VERY_WIDE = 10, 30
 
+#: Style sheets and scripts of a block, included once per page. Scripts run in this order.
+Assets = tuple[list[str], list[str]]
+
 # The policy forbids all requests; images, styles and scripts are inside the page.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -56,33 +57,6 @@ class Block(Protocol):
     def html(self) -> str:
         """Return the block as HTML, with all text escaped."""
         ...
-
-
-@dataclass(frozen=True)
-class Assets:
-    """Styles and scripts of blocks, included once per page.
-
-    Attributes
-    ----------
-    styles : tuple of str
-        Style sheets, added after those of the page.
-    scripts : tuple of str
-        Scripts that run after the page is loaded, in this order.
-    """
-
-    styles: tuple[str, ...] = ()
-    scripts: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        # These tags would end the element elsewhere. Browsers normalise carriage returns and null
-        # characters, so the hash would not match.
-        for name, texts, forbidden in (
-            ("styles", self.styles, "</style"),
-            ("scripts", self.scripts, "</script|<!--.*<script|\r|\0"),
-        ):
-            for text in texts:
-                if match := re.search(forbidden, text, re.IGNORECASE | re.DOTALL):
-                    raise ValueError(f"{name} of Assets must not contain {match.group()[:40]!r}.")
 
 
 @dataclass(frozen=True)
@@ -180,32 +154,27 @@ class Table:
 
     def html(self) -> str:
         """Return a table that scrolls if it is too wide."""
-        is_number = [
-            column > 0 and bool(self.rows) and all(_numeric(row[column]) for row in self.rows)
-            for column in range(len(self.header))
-        ]
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.header)
+        numbers = [bool(column) and all(map(_numeric, column)) for column in columns]
+        classes = ["", *(_NUMBER if number else "" for number in numbers[1:])]
         head = "".join(
-            f'<th scope="col"{_NUMBER if number else ""}><span>{escape(name)}</span></th>'
-            for name, number in zip(self.header, is_number, strict=True)
+            f'<th scope="col"{kind}><span>{escape(name)}</span></th>'
+            for name, kind in zip(self.header, classes, strict=True)
         )
-        body = "".join(f"<tr>{_cells(row, is_number)}</tr>" for row in self.rows)
+        body = ""
+        for first, *others in ([escape(_text(value)) for value in row] for row in self.rows):
+            cells = (
+                f"<td{kind}>{cell}</td>" for cell, kind in zip(others, classes[1:], strict=True)
+            )
+            body += f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>'
         caption = escape(self.caption)
         # classes of tables that are too wide for paper
-        wide = " wide" if len(self.header) > _WIDE else ""
-        very_wide = " very-wide" if len(self.header) > _VERY_WIDE else ""
+        wide = " wide" * (len(self.header) > _WIDE) + " very-wide" * (len(self.header) > _VERY_WIDE)
         return (
-            f'<div class="scroll{wide}{very_wide}" tabindex="0" role="region" '
-            f'aria-label="{caption}"><table><caption>{caption}</caption>'
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+            f'<div class="scroll{wide}" tabindex="0" role="region" aria-label="{caption}"><table>'
+            f"<caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+            "</table></div>"
         )
-
-
-def _cells(row: Sequence[Any], is_number: list[bool]) -> str:
-    first, *others = map(_text, row)
-    cells = [f'<th scope="row">{escape(first)}</th>']
-    for text, number in zip(others, is_number[1:], strict=True):
-        cells.append(f"<td{_NUMBER if number else ''}>{escape(text)}</td>")
-    return "".join(cells)
 
 
 def _text(value: Any) -> str:
@@ -236,8 +205,8 @@ class Code:
         return f'{caption}<div class="code"><pre tabindex="0"><code>{code}</code></pre></div>'
 
     def assets(self) -> Assets:
-        """Return the script of the copy button."""
-        return Assets(scripts=(resource("copy.js"),))
+        """Return no styles, and the script of the copy button."""
+        return [], [resource("copy.js")]
 
 
 @dataclass(frozen=True)
@@ -301,22 +270,19 @@ def write_report(
 
 def render_report(title: str, sections: Sequence[Section], *, lead: str = "") -> str:
     """Return the page as a string of HTML."""
-    contents = "".join(
-        f'<li><a href="#section-{n}">{escape(section.title)}</a></li>'
-        for n, section in enumerate(sections, start=1)
-    )
-    body = "\n".join(
-        f'<section aria-labelledby="section-{n}">\n'
-        f'<h2 id="section-{n}">{escape(section.title)}</h2>\n'
-        + "\n".join(block.html() for block in section.blocks)
-        + "\n</section>"
-        for n, section in enumerate(sections, start=1)
-    )
+    contents, body = "", ""
+    for n, section in enumerate(sections, start=1):
+        title_text, blocks_html = escape(section.title), "\n".join(b.html() for b in section.blocks)
+        contents += f'<li><a href="#section-{n}">{title_text}</a></li>'
+        body += (
+            f'<section aria-labelledby="section-{n}">\n<h2 id="section-{n}">{title_text}</h2>\n'
+            f"{blocks_html}\n</section>\n"
+        )
     blocks: list[Any] = [block for section in sections for block in section.blocks]
     assets = [block.assets() for block in blocks if hasattr(block, "assets")]
     # unique, in the order of first use
-    styles = dict.fromkeys(style for each in assets for style in each.styles)
-    scripts = dict.fromkeys(script for each in assets for script in each.scripts)
+    styles = dict.fromkeys(style for given, _ in assets for style in given)
+    scripts = dict.fromkeys(script for _, given in assets for script in given)
     return resource("report.html").format(
         policy=_policy(list(scripts)),
         title=escape(title),

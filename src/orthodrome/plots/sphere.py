@@ -10,17 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_flag, check_number
 from ..sphere.maps import check_unit_length
-from ._classes import (
-    EDGE,
-    SCALE,
-    check_labels,
-    check_points,
-    draw_classes,
-    is_continuous,
-    marker_area,
-)
+from ._classes import EDGE, check_labels, check_points, draw_points, is_continuous, marker_area
 from ._matplotlib import Axes, Figure, axes_of, plain_legend, set_title
-from .palette import COLORS, MAIN
+from .palette import COLORS
 
 _GRID = 30  # degrees between grid lines
 _FAINT = 0.6  # opacity of the far side, in addition to the veil
@@ -97,8 +89,8 @@ def sphere(
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
     if curves is not None and not isinstance(curves, Mapping):
         raise ValueError(f"curves of sphere must be a mapping, {{name: line}}; got {type(curves)}.")
-    closed = {
-        name: _check_points(line, f"curves[{name!r}]") for name, line in (curves or {}).items()
+    lines = {
+        name: _check_points(each, f"curves[{name!r}]") for name, each in (curves or {}).items()
     }
     angles = [check_number(tilt, "tilt", "sphere"), check_number(turn, "turn", "sphere")]
     camera = _camera(*np.radians(angles))
@@ -108,27 +100,21 @@ def sphere(
         raise ValueError("ax of sphere must be 2-D axes.")
     _draw_globe(ax, camera)
     n_colors = 1 if groups is None or is_continuous(groups) else len(np.unique(groups))
-    lines = _draw_lines(ax, camera, closed, n_colors, geodesics=geodesics)
+    drawn = _draw_lines(ax, camera, lines, n_colors, geodesics=geodesics)
     view = array @ camera.T
     near = view[:, 2] >= 0
     area = marker_area(len(array), size)
-    if groups is None:
-        _scatter(ax, view, near, area, facecolor=MAIN)
-    elif is_continuous(groups):
-        limits = {"vmin": np.nanmin(groups), "vmax": np.nanmax(groups)}  # same for both sides
-        drawn = _scatter(ax, view, near, area, groups, cmap=SCALE, **limits)
-        ax.figure.colorbar(drawn, ax=ax, label=legend_title, shrink=0.75)
-    else:
-        legend = draw_classes(
-            ax,
-            groups,
-            legend_title,
-            lambda rows, style: _scatter(ax, view[rows], near[rows], area, **style),
-        )
+    legend = draw_points(
+        ax,
+        groups,
+        legend_title,
+        lambda rows, style: _scatter(ax, view[rows], near[rows], area, **style),
+    )
+    if legend is not None:
         ax.add_artist(legend).set_clip_on(False)  # so that the layout includes it
     x, y, _ = camera[:, 0]
     mean = ax.scatter(x, y, s=130, linewidth=0.8, zorder=_MEAN, **_MEAN_STYLE)
-    _legend_below(ax, [mean, *lines.values()], ["mean", *lines], far=bool(np.any(~near)))
+    _legend_below(ax, [mean, *drawn.values()], ["mean", *drawn], far=bool(np.any(~near)))
     return set_title(ax, title)
 
 
@@ -208,17 +194,12 @@ def _draw_lines(
 
 
 def _scatter(
-    ax: Axes,
-    view: NDArray[Any],
-    near: NDArray[np.bool_],
-    area: float,
-    values: NDArray[Any] | None = None,
-    **style: Any,
+    ax: Axes, view: NDArray[Any], near: NDArray[np.bool_], area: float, c: Any = None, **style: Any
 ) -> Any:
     """Draw the points of both sides; return the scatter of the near side, which may be empty."""
     for side, opacity, order in ((~near, _FAINT, _FAR_POINTS), (near, 1.0, _POINTS)):
-        colors = None if values is None else values[side]
-        options = {"s": area, "c": colors, "alpha": opacity, "zorder": order, **style, **EDGE}
+        values = None if c is None else c[side]
+        options = {"s": area, "c": values, "alpha": opacity, "zorder": order, **style, **EDGE}
         drawn = ax.scatter(view[side, 0], view[side, 1], **options)
     return drawn
 
@@ -231,16 +212,6 @@ def _legend_below(ax: Axes, handles: list[Any], names: list[str], *, far: bool) 
         faint = Line2D([], [], linestyle="", marker="o", markersize=5, color="#444444")
         faint.set_alpha(_FAINT * (1 - _VEIL_OPACITY))
         handles, names = [*handles, faint], [*names, "far side"]
-    plain_legend(
-        ax,
-        handles,
-        names,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        borderaxespad=0.2,
-        ncols=min(len(handles), 4),
-        fontsize="small",
-        handletextpad=0.4,
-        columnspacing=1.2,
-        handlelength=1.8,
-    )
+    style = {"fontsize": "small", "handletextpad": 0.4, "columnspacing": 1.2, "handlelength": 1.8}
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 0.2}
+    plain_legend(ax, handles, names, ncols=min(len(handles), 4), **place, **style)
