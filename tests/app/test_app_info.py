@@ -20,7 +20,7 @@ from orthodrome.app.embedding import embed
 from orthodrome.app.forecast import estimate, estimate_line, format_seconds, kpga_plan
 from orthodrome.app.info import _reach, describe, description_lines
 from orthodrome.app.inputs import Data, InputError
-from orthodrome.app.inputs.data import check_memory
+from orthodrome.app.inputs.checks import check_memory
 from orthodrome.app.memory import available_memory, resident_memory
 from orthodrome.app.models import Choice
 from orthodrome.eigen import choose_solver

@@ -211,7 +211,7 @@ def test_huge_finite_values_are_kept(write):
 
 
 def test_endless_line(write, monkeypatch):
-    monkeypatch.setattr("orthodrome.app.inputs.text._MAX_LINE", 1000)
+    monkeypatch.setattr("orthodrome.app.inputs.tables._MAX_LINE", 1000)
     rejected(write("a.csv", "a,b\n1," + "2" * 2000), "line 2", "longer than")
     rows = "1,2\n" * 200_000
     rejected(write("b.csv", f"l,a\n{rows}1,{'2' * 4_000_000}"), "line 200002", "longer than")
@@ -263,7 +263,7 @@ def test_memory_of_a_table(write, monkeypatch):
     lines = "\n".join(",".join(f"{x:.3f}" for x in row) for row in rng.normal(size=(20_000, 8)))
     path = write("a.csv", "a,b,c,d,e,f,g,h\n" + lines)
     estimated = []
-    monkeypatch.setattr(tables, "check_memory", lambda size, *_: estimated.append(size))
+    monkeypatch.setattr(tables.checks, "check_memory", lambda size, *_: estimated.append(size))
     read_data(path)  # imports pandas
     tracemalloc.start()
     try:

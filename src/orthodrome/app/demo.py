@@ -31,7 +31,7 @@ from ..sphere import exp_at_pole
 from .comparison import TITLES, compare
 from .embedding import spectrum_picture
 from .inputs import Data
-from .inputs.data import column_names, row_names
+from .inputs.checks import column_names, row_names
 from .models import Choice
 from .pages import reproduction_section
 from .results import Report, silent

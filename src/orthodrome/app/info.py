@@ -16,7 +16,7 @@ from ..kernels import Kernel, as_fitted_kernel
 from ..sphere.karcher import find_mean
 from .forecast import estimate, estimate_line, kpga_plan
 from .inputs import Data
-from .inputs.data import column_names, format_names
+from .inputs.checks import column_names, format_names
 from .memory import available_memory
 from .pages import count
 from .results import sample_rows

@@ -17,7 +17,7 @@ from .._core.progress import reporting
 from ..persist.archive import pack
 from ..plots.report import Section
 from .inputs import Data
-from .inputs.text import escape_formula
+from .inputs.tables import escape_formula
 from .models import last_step
 
 MODEL = "model.orthodrome"

@@ -25,7 +25,7 @@ from .denoising import denoise
 from .embedding import embed
 from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
-from .inputs.data import quote
+from .inputs.checks import quote
 from .models import Choice, assignment, program
 from .pages import model_reproduction_section
 from .results import MODEL, Result, predicted_table, table_text

@@ -12,18 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.arrays import Arrays, read_header
-from .data import (
-    Data,
-    InputError,
-    check_finite,
-    check_labels,
-    check_memory,
-    choose_columns,
-    column_names,
-    format_names,
-    quote,
-    row_names,
-)
+from . import checks
+from .checks import format_names, quote
+from .data import Data, InputError
 
 _ZIP = b"PK\x03\x04"  # first bytes of an archive
 _DATA = "X"
@@ -44,11 +35,9 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
         file.seek(0)
         header = read_header(file, path.stat().st_size)
         # memory for the stored array and for its copy as 64-bit numbers
-        check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
-        array: NDArray[Any] = np.empty(header.shape, dtype=header.dtype)
-        if header.nbytes:
-            order: Literal["F", "C"] = "F" if header.fortran_order else "C"
-            array = np.memmap(file, header.dtype, "r", header.offset, header.shape, order)
+        checks.check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
+        file.seek(0)
+        array = np.load(file, allow_pickle=False)
     return _as_data(path, "the array", array, columns)
 
 
@@ -93,7 +82,7 @@ def _data_name(path: Path, archive: Arrays) -> str:
 
 def _array(path: Path, archive: Arrays, name: str) -> NDArray[Any]:
     """Return an array; raise if it and its 64-bit copy do not fit in memory."""
-    check_memory(2 * archive.unpacked_size(name), str(path))
+    checks.check_memory(2 * archive.unpacked_size(name), str(path))
     with _name_file_in_errors(path, name):
         return archive[name]
 
@@ -108,7 +97,7 @@ def _labels(path: Path, array: NDArray[Any], name: str, shape: tuple[int, ...]) 
         texts = array.astype(np.str_).tolist()
     except UnicodeDecodeError:
         raise InputError(f"{what} holds bytes that are not ASCII. Save them as text.") from None
-    return check_labels(str(path), texts, name)
+    return checks.check_labels(str(path), texts, name)
 
 
 @contextmanager
@@ -142,14 +131,14 @@ def _as_data(
         dtype = np.float32 if array.dtype == np.float32 else np.float64
         X: NDArray[Any] = np.array(array, dtype=dtype, order="C")
     if not names or kind == "shapes":
-        names = column_names(*X.shape[1:])
+        names = checks.column_names(*X.shape[1:])
     if columns is not None:
         if kind == "shapes":
             raise InputError(f"{path} holds landmarks, which have no columns. Remove --columns.")
-        chosen = choose_columns(str(path), names, None, columns).features
+        chosen = checks.choose_columns(str(path), names, None, columns).features
         X, names = np.ascontiguousarray(X[:, chosen]), tuple(names[i] for i in chosen)
-    check_finite(str(path), X.reshape(len(X), -1), names)
-    return Data(str(path), kind, X, names, row_names(len(X)), labels, label_name)
+    checks.check_finite(str(path), X.reshape(len(X), -1), names)
+    return Data(str(path), kind, X, names, checks.row_names(len(X)), labels, label_name)
 
 
 def _kind(what: str, array: NDArray[Any]) -> Literal["table", "shapes"]:

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from ..._core.files import write_atomically
 from ..._core.pictures import image_size_error
 from ...plots._extras import require
-from .data import InputError, check_memory
+from .checks import check_memory
+from .data import InputError
 
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 

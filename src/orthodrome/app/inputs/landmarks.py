@@ -11,18 +11,10 @@ from numpy.typing import NDArray
 
 from ...spaces import read_tps
 from ...spaces.tps import TPSFile
-from .data import (
-    Data,
-    InputError,
-    check_memory,
-    column_names,
-    format_names,
-    is_missing_label,
-    missing_label,
-    position,
-    quote,
-)
-from .text import TextTable, open_table, restore_formula
+from . import checks
+from .checks import format_names, quote
+from .data import Data, InputError
+from .tables import TextTable, open_table, restore_formula
 
 # Memory per byte of the file: for a TPS file (lines of text, parsed points and the array), and for
 # a table of labels (cells as Python strings).
@@ -41,7 +33,7 @@ def read_specimens(
 ) -> Data:
     """Read a TPS file; see :func:`read_data`."""
     advice = "Use fewer specimens."
-    check_memory(path.stat().st_size * _TPS_MEMORY_FACTOR, str(path), advice)
+    checks.check_memory(path.stat().st_size * _TPS_MEMORY_FACTOR, str(path), advice)
     if labels is not None and label_regex is not None:
         raise InputError(f"{path}: use --labels or --label-regex, not both.")
     if label is not None and labels is None:
@@ -63,7 +55,7 @@ def read_specimens(
         found, name = _labels_from_table(path, file, Path(labels), label)
     elif label_regex is not None:
         found = _labels_from_names(path, file, label_regex)
-    columns = column_names(*file.landmarks.shape[1:])
+    columns = checks.column_names(*file.landmarks.shape[1:])
     return Data(str(path), "shapes", file.landmarks, columns, tuple(file.ids), found, name, "ID")
 
 
@@ -96,8 +88,6 @@ def _labels_from_names(path: Path, file: TPSFile, pattern: str) -> NDArray[np.st
 
 # ---------------------------------------------------------------------------- labels from a table
 
-_Record = tuple[int, list[str]]  # line number and cells
-
 
 def _labels_from_table(
     path: Path, file: TPSFile, labels: Path, label: str | None
@@ -108,62 +98,61 @@ def _labels_from_table(
     if not labels.exists():
         raise FileNotFoundError(f"There is no file {labels} (--labels). Check the path.")
     table = open_table(labels)
-    check_memory(labels.stat().st_size * _LABELS_MEMORY_FACTOR, str(labels), "")
-    rows = [
-        (line, [restore_formula(cell.strip()) for cell in cells]) for line, cells in table.records()
-    ]
-    key_lists = _keys(file)
-    if not key_lists:
-        raise InputError(
-            f"{path}: several specimens share an ID, and the IMAGE does not distinguish them, so "
-            f"{labels} cannot be matched. Give each specimen its own ID."
-        )
-    column_cells = [{cells[i] for _, cells in rows} for i in range(len(table.names))]
-    pairs = [(i, keys) for keys in key_lists for i in range(len(column_cells))]
-    column, keys = max(pairs, key=lambda pair: len(column_cells[pair[0]] & set(pair[1])))
-    known = _rows_by_key(table, rows, column)
+    checks.check_memory(labels.stat().st_size * _LABELS_MEMORY_FACTOR, str(labels), "")
+    lines, rows = [], []
+    for line, cells in table.records():
+        lines.append(line)
+        rows.append([restore_formula(cell.strip()) for cell in cells])
+    keys, column = _matching_column(path, file, table, rows)
+    where = f"column {quote(table.names[column])}"
+    known: dict[str, int] = {}
+    for number, cells in enumerate(rows):
+        first = known.setdefault(cells[column], number)
+        if first != number:
+            raise InputError(
+                f"{labels}, line {lines[number]}, {where}: {quote(cells[column])} is already in "
+                f"line {lines[first]}. Keep one line per specimen."
+            )
     absent = [key for key in keys if key not in known]
     if absent:
         raise InputError(
-            f"{labels}, column {quote(table.names[column])}: {len(absent)} of {len(keys)} "
-            f"specimens of {path} are missing: {format_names(absent, _MAX_LISTED)}. The column "
-            "must hold the ID or the IMAGE of each specimen."
+            f"{labels}, {where}: {len(absent)} of {len(keys)} specimens of {path} are missing: "
+            f"{format_names(absent, _MAX_LISTED)}. The column must hold the ID or the IMAGE of "
+            "each specimen."
         )
     chosen = _label_column(table, column, label)
-    for key in keys:
-        line, cells = known[key]
-        if is_missing_label(cells[chosen]):
-            raise missing_label(f"{labels}, line {line} ({quote(key)})", table.names[chosen])
-    found = np.array([known[key][1][chosen] for key in keys], dtype=np.str_)
-    return found, table.names[chosen]
+    found = [rows[known[key]][chosen] for key in keys]
+    for key, text in zip(keys, found, strict=True):
+        if checks.is_missing_label(text):
+            place = f"{labels}, line {lines[known[key]]} ({quote(key)})"
+            raise checks.missing_label(place, table.names[chosen])
+    return np.array(found, dtype=np.str_), table.names[chosen]
 
 
-def _keys(file: TPSFile) -> list[list[str]]:
-    """Return the lists of names that identify the specimens, without lists with duplicates."""
+def _matching_column(
+    path: Path, file: TPSFile, table: TextTable, rows: list[list[str]]
+) -> tuple[list[str], int]:
+    """Return names that identify the specimens, and the column that holds most of them."""
     lists = [list(file.ids)]
     if all(file.images):
         images = [image or "" for image in file.images]
         # PureWindowsPath splits at both kinds of slashes
         paths = [PureWindowsPath(image) for image in images]
         lists += [images, [path.name for path in paths], [path.stem for path in paths]]
-    return [keys for keys in lists if len(set(keys)) == len(keys)]
-
-
-def _rows_by_key(table: TextTable, rows: list[_Record], column: int) -> dict[str, _Record]:
-    known: dict[str, _Record] = {}
-    for line, cells in rows:
-        first, _ = known.setdefault(cells[column], (line, cells))
-        if first != line:
-            raise InputError(
-                f"{table.path}, line {line}, column {quote(table.names[column])}: "
-                f"{quote(cells[column])} is already in line {first}. Keep one line per specimen."
-            )
-    return known
+    lists = [keys for keys in lists if len(set(keys)) == len(keys)]
+    if not lists:
+        raise InputError(
+            f"{path}: several specimens share an ID, and the IMAGE does not distinguish them, so "
+            f"{table.path} cannot be matched. Give each specimen its own ID."
+        )
+    column_cells = [{cells[i] for cells in rows} for i in range(len(table.names))]
+    pairs = [(keys, i) for keys in lists for i in range(len(column_cells))]
+    return max(pairs, key=lambda pair: len(column_cells[pair[1]] & set(pair[0])))
 
 
 def _label_column(table: TextTable, keys: int, label: str | None) -> int:
     if label is not None:
-        return position(table.path, table.names, label, "--label")
+        return checks.position(table.path, table.names, label, "--label")
     others = [i for i in range(len(table.names)) if i != keys]
     likely = [i for i in others if table.names[i].lower() in ("label", "labels", "class")]
     if len(others) == 1 or len(likely) == 1:

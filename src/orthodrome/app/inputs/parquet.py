@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...plots._extras import require
-from .data import (
-    Data,
-    InputError,
-    check_finite,
-    check_labels,
-    check_memory,
-    choose_columns,
-    format_names,
-    quote,
-    row_names,
-    text_advice,
-)
+from . import checks
+from .checks import format_names, quote
+from .data import Data, InputError
 
 
 def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
@@ -53,29 +42,24 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
         names = [index, *(name for name in names if name != index)]
         if columns is None:
             columns = [name for name in names if name not in (index, label)]
-    chosen = choose_columns(path, names, label, columns)
+    chosen = checks.choose_columns(path, names, label, columns)
     if index is not None and 0 not in (chosen.label, *chosen.features):
-        chosen = replace(chosen, ids=0)
+        chosen = chosen._replace(ids=0)
     features = [names[i] for i in chosen.features]
     _check_numbers(path, schema, features)
     if not n:
         raise InputError(f"{path} has columns but no rows: {format_names(names)}.")
     advice = "Use a sample of the rows, or fewer columns (--columns)."
-    check_memory(2 * 8 * n * len(features) + 200 * n, f"{path}, {n} rows,", advice)
+    checks.check_memory(2 * 8 * n * len(features) + 200 * n, f"{path}, {n} rows,", advice)
     ids = None if chosen.ids is None else names[chosen.ids]
     table = file.read(columns=[*features, *(names[i] for i in chosen.texts)])
-    X = np.column_stack([_floats(table.column(name)) for name in features])
-    check_finite(path, X, features)
-    return Data(
-        path,
-        "table",
-        X,
-        tuple(features),
-        row_names(n) if ids is None else tuple(_texts(table, ids)),
-        None if label is None else check_labels(path, _texts(table, label), label),
-        label,
-        ids,
-    )
+    # missing values become NaN
+    floats = [table.column(name).cast("float64", safe=False) for name in features]
+    X = np.column_stack([column.to_numpy(zero_copy_only=False) for column in floats])
+    checks.check_finite(path, X, features)
+    row_ids = checks.row_names(n) if ids is None else tuple(_texts(table, ids))
+    labels = None if label is None else checks.check_labels(path, _texts(table, label), label)
+    return Data(path, "table", X, tuple(features), row_ids, labels, label, ids)
 
 
 def _pandas_index(schema: Any) -> str | None:
@@ -96,14 +80,8 @@ def _check_numbers(path: str, schema: Any, features: Sequence[str]) -> None:
     if texts:
         raise InputError(
             f"{path}, column {quote(texts[0])}: the values have the type {kinds[texts[0]]}, not "
-            f"numbers. {text_advice(texts, numbers)}"
+            f"numbers. {checks.text_advice(texts, numbers)}"
         )
-
-
-def _floats(column: Any) -> NDArray[np.float64]:
-    """Return a column as numbers; missing values become NaN."""
-    values = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(values, dtype=np.float64)
 
 
 def _texts(table: Any, name: str) -> list[str]:

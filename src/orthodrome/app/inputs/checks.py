@@ -1,0 +1,171 @@
+"""Names and columns of tables, and checks of values with error messages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.memory import format_bytes
+from .. import memory
+from .data import InputError, UnknownColumnError
+
+_MAX_QUOTED = 40
+_MAX_LISTED = 12
+# A first column with one of these names holds row names; pandas names its index "".
+_ROW_NAME_COLUMNS = {"", "unnamed: 0", "__index_level_0__", "index", "id", "ids", "name", "row"}
+# Usual names of label columns, for advice in messages.
+_LABEL_COLUMNS = ("label", "labels", "class", "target", "species", "group", "y")
+
+
+def column_names(count: int, dimension: int = 1) -> tuple[str, ...]:
+    """Return default column names: x1, x2, …; for landmarks x1, y1, and so on."""
+    return tuple(f"{axis}{i + 1}" for i in range(count) for axis in "xyz"[:dimension])
+
+
+def row_names(count: int) -> tuple[str, ...]:
+    """Return default row names: row 1, row 2, and so on."""
+    return tuple(f"row {i + 1}" for i in range(count))
+
+
+def quote(text: str) -> str:
+    """Quote text for a message: shortened, on one line."""
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
+
+
+def format_names(names: Iterable[Any], max_names: int = _MAX_LISTED) -> str:
+    """Format names for a message; only the first `max_names` are listed."""
+    all_names = [quote(str(name)) for name in names]
+    rest = len(all_names) - max_names
+    return ", ".join(all_names[:max_names]) + (f" and {rest} more" if rest > 0 else "")
+
+
+# ---------------------------------------------------------------------------- columns
+
+
+class Selection(NamedTuple):
+    """Positions of columns: the features, the labels and the names of the rows."""
+
+    features: tuple[int, ...]
+    label: int | None
+    ids: int | None
+
+    @property
+    def texts(self) -> list[int]:
+        """Columns to read as text."""
+        return [i for i in (self.label, self.ids) if i is not None]
+
+
+def choose_columns(
+    path: str, names: Sequence[str], label: str | None, columns: Sequence[str] | None
+) -> Selection:
+    """Choose columns by name.
+
+    Without `columns`, all columns are features except the label and a first column of row names.
+    """
+    chosen = None if label is None else position(path, names, label, "--label")
+    first = 0 if names and names[0].strip().lower() in _ROW_NAME_COLUMNS else None
+    if columns is None:
+        features = [i for i in range(len(names)) if i not in (chosen, first)]
+    else:
+        features = [position(path, names, name, "--columns") for name in columns]
+    if len(set(features)) < len(features):
+        twice = next(names[i] for i in features if features.count(i) > 1)
+        raise InputError(f"{path}: --columns has {quote(twice)} twice. Name each column once.")
+    if chosen in features:
+        raise InputError(
+            f"{path}: {quote(label or '')} is both in --label and in --columns. Remove it from one."
+        )
+    if not features:
+        raise InputError(
+            f"{path} has no columns of features; it has only {format_names(names)}. Add columns of "
+            "numbers."
+        )
+    return Selection(tuple(features), chosen, first if first not in (chosen, *features) else None)
+
+
+def position(path: str, names: Sequence[str], wanted: str, option: str) -> int:
+    """Return the position of a column by its name."""
+    if wanted in names:
+        return list(names).index(wanted)
+    near = difflib.get_close_matches(wanted, names, n=1)
+    hint = f" Did you mean {quote(near[0])}?" if near else ""
+    raise UnknownColumnError(
+        f"{path} has no column {quote(wanted)} ({option}).{hint} Its columns are "
+        f"{format_names(names)}.",
+        wanted,
+    )
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def is_missing_label(text: str) -> bool:
+    """Return whether a label is missing: empty or nan. "NA" or "none" may name a class."""
+    return not text or text.lower() == "nan"
+
+
+def check_labels(path: str, texts: Sequence[str], column: str) -> NDArray[np.str_]:
+    """Return the labels of all rows; raise if one is missing."""
+    for row, text in enumerate(texts, start=1):
+        if is_missing_label(text):
+            raise missing_label(f"{path}, row {row}", column)
+    return np.array(texts, dtype=np.str_)
+
+
+def missing_label(where: str, column: str) -> InputError:
+    """Return the error for a row without a label."""
+    return InputError(
+        f"{where}, column {quote(column)}: there is no label. Add it, or remove the row."
+    )
+
+
+def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
+    """Raise if a value is missing or infinite."""
+    invalid = ~np.isfinite(X)
+    if not invalid.any():
+        return
+    row, column = (int(index) for index in np.argwhere(invalid)[0])
+    where = f"{path}, row {row + 1}, column {quote(columns[column])}"
+    if np.isnan(X[row, column]):
+        counts = dict(zip(columns, np.isnan(X).sum(axis=0).tolist(), strict=True))
+        raise InputError(f"{where}: the value is missing (nan). {missing_advice(counts)}")
+    raise InputError(f"{where}: the value is infinite. Correct it, or remove the row.")
+
+
+def check_memory(needed: float, what: str, advice: str = "Use a sample of the rows.") -> None:
+    """Raise if `what` would not fit in the available memory."""
+    available = memory.available_memory()
+    if available is not None and needed > available:
+        raise InputError(
+            f"{what} would need about {format_bytes(needed)} of memory, but only "
+            f"{format_bytes(available)} are available. {advice}".strip()
+        )
+
+
+def missing_advice(counts: dict[str, int]) -> str:
+    """Return what to do about missing values, given their number in each column."""
+    incomplete = [name for name, count in counts.items() if count]
+    complete = [name for name in counts if name not in incomplete]
+    others = f", or use only complete columns, with --columns: {format_names(complete)}"
+    return (
+        f"In total {sum(counts.values())} of the values are missing, in "
+        f"{format_names(incomplete)}. Remove these rows, or impute the values (for instance with "
+        "sklearn.impute.SimpleImputer)"
+        f"{others if complete else ''}."
+    )
+
+
+def text_advice(texts: Sequence[str], numbers: Sequence[str]) -> str:
+    """Return what to do about text columns, given the names of text and number columns."""
+    likely = [name for known in _LABEL_COLUMNS for name in texts if name.lower() == known]
+    label = quote(likely[0] if likely else texts[-1])
+    others = f", or use only columns of numbers, with --columns: {format_names(numbers)}"
+    return (
+        f"Columns with text: {format_names(texts)}. If {label} holds the classes, add --label "
+        f"{label}. Otherwise encode the text as numbers (for instance with "
+        f"sklearn.preprocessing.OneHotEncoder){others if numbers else ''}."
+    )
