@@ -28,18 +28,19 @@ from acclaim import joint_positions, parse_amc, parse_asf
 from numpy.typing import NDArray
 
 from orthodrome.datasets import cache_folder
-from orthodrome.datasets._download import download, read_checked_fields
-from orthodrome.datasets._folders import store_file
-from orthodrome.datasets._readers import read_picture
-from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
-from orthodrome.datasets._sources import (
+from orthodrome.datasets._download import (
     CONVERTERS,
     Converter,
     Options,
+    download,
     fields_of,
     lines_of,
+    read_checked_fields,
+    store_file,
     table_file,
 )
+from orthodrome.datasets._readers import read_picture
+from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
 
 
 def convert(name: str, raw: Path | None = None) -> Path:

@@ -5,8 +5,7 @@ import socket
 
 import pytest
 
-from orthodrome.datasets._fingerprint import arrays_sha256
-from orthodrome.datasets._readers import read_fields
+from orthodrome.datasets._readers import arrays_sha256, read_fields
 from orthodrome.datasets._registry import DatasetEntry
 
 

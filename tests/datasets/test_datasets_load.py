@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from orthodrome.datasets import available, cache_folder, load, path
-from orthodrome.datasets._fingerprint import arrays_sha256
+from orthodrome.datasets._readers import arrays_sha256
 from real_data import load_or_skip
 
 # Small files --------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_cache_folder_of_each_platform(monkeypatch, platform, variables, expecte
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("orthodrome.datasets._folders.sys.platform", platform)
+    monkeypatch.setattr("orthodrome.datasets._download.sys.platform", platform)
     assert cache_folder() == Path(expected)
 
 

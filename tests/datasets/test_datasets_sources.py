@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from orthodrome.datasets import available
-from orthodrome.datasets._fingerprint import arrays_sha256
-from orthodrome.datasets._readers import read_fields, read_picture
+from orthodrome.datasets._download import CONVERTERS
+from orthodrome.datasets._readers import arrays_sha256, read_fields, read_picture
 from orthodrome.datasets._registry import Source, registry
-from orthodrome.datasets._sources import CONVERTERS
 from real_data import load_or_skip
 
 

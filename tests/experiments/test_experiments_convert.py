@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orthodrome.datasets._fingerprint import arrays_sha256
-from orthodrome.datasets._readers import read_fields
+from orthodrome.datasets._readers import arrays_sha256, read_fields
 from orthodrome.datasets._registry import Source, registry
 from real_data import REPOSITORY, real_folder
 

@@ -80,7 +80,7 @@ ACTIONS = {
     ),
     "a data frame": (
         "data",
-        "from orthodrome.datasets._frames import with_frames; with_frames({}, None)",
+        "from orthodrome.datasets._load import with_frames; with_frames({}, None)",
     ),
     "a matrix over workers": (
         "distributed",

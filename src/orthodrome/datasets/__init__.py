@@ -17,7 +17,7 @@ the cache. If it finds no file, it downloads tables and images from their publis
 parsed arrays is that of the registry.
 """
 
-from ._folders import cache_folder
+from ._download import cache_folder
 from ._generate import (
     make_landmark_shapes,
     make_noisy_circles,

@@ -1,25 +1,122 @@
-"""Download data sets from their publishers, for :func:`load`."""
+"""Folders of data sets, and downloads from their publishers.
+
+Published text tables and images are converted to the files of data sets. The script
+``experiments/data/convert.py`` converts other formats.
+"""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import io
+import os
+import re
 import socket
+import sys
 import tempfile
 import urllib.request
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .._core.warn import warn_user
-from ._fingerprint import arrays_sha256
-from ._folders import CACHE_VARIABLE, DATA_VARIABLE, cache_folder, store_file
-from ._readers import read_fields
-from ._registry import DatasetEntry, Source
-from ._sources import CONVERTERS, table_file
+import numpy as np
 
+from .._core.checks import check_path
+from .._core.files import write_atomically
+from .._core.warn import warn_user
+from ._readers import arrays_sha256, read_fields, read_picture
+from ._registry import DatasetEntry, Source
+
+DATA_VARIABLE = "ORTHODROME_DATA"
+CACHE_VARIABLE = "ORTHODROME_CACHE"
 _TIMEOUT_SECONDS = 30
+
+Folder = str | os.PathLike[str]
+Options = Mapping[str, Any]
+Converter = Callable[[Sequence[bytes], Options, DatasetEntry], bytes]
+
+
+# ---------------------------------------------------------------------------- folders
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloaded data sets, which need not exist.
+
+    The environment variable ``ORTHODROME_CACHE`` sets it. The default is ``orthodrome`` in the
+    platform's folder for caches: ``$XDG_CACHE_HOME`` or ``~/.cache`` on Linux,
+    ``~/Library/Caches`` on macOS, ``%LOCALAPPDATA%`` on Windows. For a user without a home
+    folder, it is in the folder for temporary files.
+
+    Returns
+    -------
+    folder : pathlib.Path
+        The folder. It is created when the first file is stored.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest import mock
+    >>> from orthodrome.datasets import cache_folder
+    >>> with mock.patch.dict(os.environ, ORTHODROME_CACHE="somewhere"):
+    ...     print(cache_folder())
+    somewhere
+    """
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return _expand(folder, CACHE_VARIABLE)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
+    elif sys.platform == "darwin":
+        base = "~/Library/Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(base).expanduser() / "orthodrome"
+    except RuntimeError:  # users in containers may have no home; files are verified when read
+        return Path(tempfile.gettempdir()) / "orthodrome"
+
+
+def data_folders(data_home: Folder | None) -> list[Path]:
+    """Return the folders to search, in order; the cache is last.
+
+    Parameters
+    ----------
+    data_home : str, path-like or None
+        The folder to search first.
+
+    Returns
+    -------
+    folders : list of pathlib.Path
+        Distinct folders, which need not exist.
+    """
+    given = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
+    folders = [
+        _expand(folder, name)
+        for name, folder in given.items()
+        if not (folder is None or (isinstance(folder, str) and not folder))
+    ]
+    return list(dict.fromkeys([*folders, cache_folder()]))
+
+
+def _expand(folder: Folder, name: str) -> Path:
+    """Expand a leading ~ of a path; errors name the parameter or variable `name`."""
+    try:
+        return check_path(folder, name, "the data sets").expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"{name}: cannot expand {str(folder)!r}: no such user. Use an absolute path."
+        ) from None
+
+
+def store_file(content: bytes, file: Path) -> None:
+    """Write a file atomically; create its folder if needed."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, content)
+
+
+# ---------------------------------------------------------------------------- downloads
 
 
 class _WrongArrays(ValueError):
@@ -167,3 +264,75 @@ def _text(value: Any) -> str:
     if value is None or value != value:
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+# ---------------------------------------------------------------------------- converters
+
+
+def table_file(rows: Iterable[Sequence[str]], options: Options, entry: DatasetEntry) -> bytes:
+    """Return rows of text as a CSV file with the header of a data set.
+
+    Options: ``columns`` are the names of the fields (by default those of the data set); fields
+    named ``-`` are dropped. ``missing`` is the text of a missing value. ``values`` and ``labels``
+    map texts of the features and of the class to new texts.
+    """
+    names = options.get("columns", "").split() or list(entry.columns)
+    positions = [names.index(column) for column in entry.columns]
+    missing = {options["missing"]: ""} if "missing" in options else {}
+    values = missing | options.get("values", {})
+    replace = [options.get("labels", {}) if c == "class" else values for c in entry.columns]
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(entry.columns)
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(names):
+            raise ValueError(f"Row {number} has {len(row)} fields, expected {len(names)}.")
+        cells = [row[position] for position in positions]
+        writer.writerow(new.get(cell, cell) for cell, new in zip(cells, replace, strict=True))
+    return stream.getvalue().encode()
+
+
+def _text_table(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
+    """Convert a text table, as published by UCI; the first ``header`` lines are skipped."""
+    lines = lines_of(files[0])[options.get("header", 0) :]
+    return table_file(fields_of(lines, options), options, entry)
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Return the nonempty lines of a text file with any line endings."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    return [line.strip() for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
+
+
+def fields_of(lines: Iterable[str], options: Options) -> list[list[str]]:
+    delimiter = options.get("delimiter", ",")
+    if delimiter == "space":  # any number of blanks and tabs
+        return [line.split() for line in lines]
+    return [[cell.strip() for cell in line.split(delimiter)] for line in lines]
+
+
+def _same_file(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
+    return files[0]
+
+
+def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
+    """Return an image of the means of 2 x 2 blocks, rounded half to even."""
+    from PIL import Image
+
+    image = read_picture(files[0], entry.path)
+    height, width = image.shape
+    means = image.reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
+    stream = io.BytesIO()
+    Image.fromarray(np.round(means).astype(np.uint8)).save(stream, format="PNG")
+    return stream.getvalue()
+
+
+#: Converters by the name of the parser in the registry.
+CONVERTERS: dict[str, Converter] = {
+    "text_table": _text_table,
+    "same_file": _same_file,
+    "halved_image": _halved_image,
+}

@@ -9,9 +9,7 @@ from typing import Any
 from sklearn.utils import Bunch
 
 from .._core.checks import check_flag
-from ._download import check_arrays, fetch_dataset, missing_message
-from ._folders import Folder, data_folders
-from ._frames import with_frames
+from ._download import Folder, check_arrays, data_folders, fetch_dataset, missing_message
 from ._readers import read_fields
 from ._registry import DatasetEntry, find_entry, registry
 
@@ -203,3 +201,46 @@ def _description(entry: DatasetEntry) -> str:
         f"{entry.title}\n\n{entry.description}\n\n"
         f"Source: {entry.source_url}\nLicence: {entry.license}\nPapers that use it: {papers}\n"
     )
+
+
+def with_frames(fields: dict[str, Any], entry: DatasetEntry) -> dict[str, Any]:
+    """Convert `data` and `target` to pandas objects, and add `frame`, which holds both.
+
+    Parameters
+    ----------
+    fields : dict
+        The fields of a Bunch, as returned by the readers.
+    entry : DatasetEntry
+        The data set, for error messages.
+
+    Returns
+    -------
+    fields : dict
+        The given fields with new `data` (a DataFrame with one row per sample; landmarks and
+        matrices are flattened row by row, category columns are categorical), `target` (a Series,
+        a DataFrame or None) and `frame`.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("as_frame=True needs pandas: pip install 'orthodrome[data]'") from error
+    names = list(fields["feature_names"])
+    if not names:
+        raise ValueError(
+            f"The data set {entry.name!r} is one image, not a table of samples; load it with "
+            "as_frame=False."
+        )
+    rows = fields["data"].reshape(len(fields["data"]), -1)
+    data = pandas.DataFrame(rows, columns=names)
+    for name, codes in fields.get("categories", {}).items():
+        indices = data[name].fillna(-1).astype(int)  # -1 means missing
+        data[name] = pandas.Categorical.from_codes(indices, categories=list(codes))
+    target = fields["target"]
+    if target is None:
+        return fields | {"data": data, "frame": data}
+    if target.ndim == 1:
+        target = pandas.Series(target, name="target")
+    else:
+        target = pandas.DataFrame(target, columns=list(fields["target_names"]))
+    frame = pandas.concat([data, target], axis=1)
+    return fields | {"data": data, "target": target, "frame": frame}

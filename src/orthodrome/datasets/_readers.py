@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,9 +86,9 @@ def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> ND
 
 def _category_indices(values: Sequence[str]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return indices into the sorted codes, and the codes; shorter codes first: A49, A410."""
-    codes = tuple(sorted({text for text in values if text}, key=lambda code: (len(code), code)))
-    indices = [codes.index(text) if text else np.nan for text in values]
-    return np.array(indices, dtype=np.float64), codes
+    codes = sorted({text for text in values if text}, key=lambda code: (len(code), code))
+    positions = {"": np.nan} | {code: float(index) for index, code in enumerate(codes)}
+    return np.array([positions[text] for text in values]), tuple(codes)
 
 
 def _extra_column(values: Sequence[str]) -> NDArray[Any]:
@@ -182,17 +184,17 @@ def _read_pen_strokes(content: bytes, entry: DatasetEntry) -> Fields:
 
 def _read_images(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    images, target = arrays["X"], _read_target(arrays)
-    data = images.reshape(len(images), -1)
-    return _fields(data, _entry_names("pixel", images), target, images=images)
+    images = arrays["X"]
+    names, target = _entry_names("pixel", images), _read_target(arrays)
+    return _fields(images.reshape(len(images), -1), names, target, images=images)
 
 
 def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X")
-    landmarks, target = arrays["X"], _read_target(arrays)
-    outlines = {name: arrays[name] for name in ("outlines",) if name in arrays}
-    names = _coordinate_names(landmarks)
-    return _fields(landmarks, names, target, landmarks=landmarks, **outlines)
+    views = {"landmarks": arrays["X"]}
+    if "outlines" in arrays:
+        views["outlines"] = arrays["outlines"]
+    return _fields(arrays["X"], _coordinate_names(arrays["X"]), _read_target(arrays), **views)
 
 
 def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
@@ -206,8 +208,8 @@ def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
 
 def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     arrays = _npz_arrays(content, entry, "X", "y")
-    matrices, target = arrays["X"], _read_target(arrays)
-    return _fields(matrices, _entry_names("entry", matrices), target, matrices=matrices)
+    names, target = _entry_names("entry", arrays["X"]), _read_target(arrays)
+    return _fields(arrays["X"], names, target, matrices=arrays["X"])
 
 
 def read_picture(content: bytes, name: str) -> NDArray[Any]:
@@ -257,3 +259,58 @@ _READERS: dict[str, Callable[[bytes, DatasetEntry], Fields]] = {
     "matrices": _read_matrices,
     "image": _read_image,
 }
+
+
+# Fingerprints -------------------------------------------------------------------------------------
+
+# Not hashed: our own names, and views or copies of `data` and `target`.
+_VIEWS = {"images", "image", "landmarks", "frames", "matrices"}
+_SPLIT = {"X_train", "X_test", "y_train", "y_test"}
+_EXCLUDED = {"feature_names", "frames_per_second"} | _VIEWS | _SPLIT
+
+
+def arrays_sha256(fields: Mapping[str, Any]) -> str:
+    """Hash the parsed arrays of a data set: names, shapes, dtypes and values.
+
+    Two files have the same hash if and only if they hold the same arrays. The hash does not depend
+    on the format, the compression, the notation of numbers (7 or 7.0), the byte order, the sign of
+    zeros and the names of the features.
+
+    Parameters
+    ----------
+    fields : mapping of str to object
+        The fields of a Bunch, as returned by the readers.
+
+    Returns
+    -------
+    sha256 : str
+        64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.datasets._readers import arrays_sha256
+    >>> arrays_sha256({"data": np.zeros(2)}) == arrays_sha256({"data": -np.zeros(2)})
+    True
+    >>> arrays_sha256({"data": np.zeros(2)}) == arrays_sha256({"data": np.zeros((2, 1))})
+    False
+    """
+    result = hashlib.sha256()
+    for name in sorted(set(fields) - _EXCLUDED):
+        head, body = _header_and_bytes(fields[name])
+        result.update(f"{name} {head} {len(body)};".encode())
+        result.update(body)
+    return result.hexdigest()
+
+
+def _header_and_bytes(value: Any) -> tuple[str, memoryview | bytes]:
+    """Return shape and dtype as text, and the values as bytes."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        array = np.ascontiguousarray(value, dtype=value.dtype.newbyteorder("<"))
+        if array.dtype.kind == "f":
+            array = array + array.dtype.type(0)  # copies, and turns -0 into 0
+            array[np.isnan(array)] = np.nan  # NaN has many bit patterns
+        return f"{array.dtype.str} {array.shape}", array.reshape(-1).view(np.uint8).data
+    items = value.tolist() if isinstance(value, np.ndarray) else value
+    # Strings are hashed without their dtype, whose width depends on the reader.
+    return "text", json.dumps(items, sort_keys=True).encode()

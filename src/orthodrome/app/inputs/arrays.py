@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,8 +37,9 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
         header = read_header(file, path.stat().st_size)
         # memory for the stored array and for its copy as 64-bit numbers
         checks.check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
-        file.seek(0)
-        array = np.load(file, allow_pickle=False)
+        file.seek(header.offset)
+        values = np.fromfile(file, header.dtype, math.prod(header.shape))
+        array = values.reshape(header.shape, order="F" if header.fortran_order else "C")
     return _as_data(path, "the array", array, columns)
 
 
