@@ -10,9 +10,9 @@ import pytest
 from bounded import complaints
 from mutations import mutants, of_png, of_zip
 from orthodrome.datasets import load
+from orthodrome.datasets._download import CONVERTERS
 from orthodrome.datasets._readers import _READERS, read_fields
 from orthodrome.datasets._registry import DatasetEntry, Source
-from orthodrome.datasets._sources import CONVERTERS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
 
