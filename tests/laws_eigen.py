@@ -21,9 +21,6 @@ def attainable(solver, dtype) -> float:
     return max(getattr(solver, "tol", TOL), 50 * float(np.finfo(dtype).eps))
 
 
-# ------------------------------------------------------------------ solvers
-
-
 @dataclass(frozen=True)
 class SolverCase:
     """How to make a solver; `restarts` asks for a basis so small that it restarts all the time."""
@@ -60,9 +57,6 @@ SOLVERS = {
 }
 
 
-# ------------------------------------------------------------------ operators
-
-
 N_POINTS = 300
 
 
@@ -94,9 +88,6 @@ OPERATORS = {
     "weighted": lambda dtype: _weighted(_tiled(dtype)),
     "weighted linear": lambda dtype: _weighted(_tiled(dtype, kernel=Linear())),
 }
-
-
-# ------------------------------------------------------------------ planted spectra
 
 
 def _padded(leading, n: int, tail: float = 0.0) -> NDArray:
@@ -136,9 +127,6 @@ def planted(name: str, dtype=np.float64) -> tuple[NDArray, NDArray, NDArray]:
     vectors = scipy.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
     matrix = (vectors * values) @ vectors.T
     return ((matrix + matrix.T) / 2).astype(dtype), values, vectors
-
-
-# ------------------------------------------------------------------ laws
 
 
 def check_shapes(pairs: Eigenpairs, n: int, k: int, dtype) -> None:

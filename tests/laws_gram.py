@@ -43,9 +43,6 @@ class Twin:
         return TOLERANCE[self.operator.dtype]
 
 
-# Matrices of data --------------------------------------------------------------------------------
-
-
 def points(n: int, dtype: Any, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(n, N_FEATURES)).astype(dtype)
 
@@ -112,9 +109,6 @@ BASES = {
 }
 if find_spec("dask") is not None:
     BASES["dask"] = blocks_of_dask
-
-
-# Wrappers ----------------------------------------------------------------------------------------
 
 
 def centered(weighted: bool) -> Callable[[Twin], Twin]:
@@ -273,9 +267,6 @@ WRAPPERS = {
     "combined-of-centered": lambda twin: combined(sparse_weights)(centered(True)(twin)),
     "centered-of-combined": lambda twin: centered(True)(combined(dense_weights)(twin)),
 }
-
-
-# The grid ----------------------------------------------------------------------------------------
 
 
 @cache

@@ -21,8 +21,6 @@ from orthodrome.sphere import karcher_mean
 #: KHA, KHA/t, KHA/et, KHA-SMD.
 GAINS = ("constant", "t", "et", "smd")
 
-# ------------------------------------------------------------------ the updates
-
 
 @dataclass(frozen=True)
 class Iterates:
@@ -151,9 +149,6 @@ def generalized_hebbian(
     return W
 
 
-# ------------------------------------------------------------------ operators
-
-
 N_POINTS = 67  # a prime: no block but 1 divides it
 
 
@@ -244,9 +239,6 @@ class Counted(GramOperator):
 
     def cross(self, X_new: Any) -> Any:
         return self.operator.cross(X_new)
-
-
-# ------------------------------------------------------------------ runs
 
 
 def without_limit(monkeypatch: Any, factor: float) -> None:

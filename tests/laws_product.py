@@ -38,7 +38,6 @@ from orthodrome.kernels import Kernel, Normalized
 
 DTYPES = (np.float64, np.float32)
 
-# Kernels ------------------------------------------------------------------------------------------
 
 _ABSTRACT = (kernels.Kernel, kernels.Radial, kernels.Precomputed)
 _ARGUMENTS = {
@@ -106,9 +105,6 @@ def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: 
     order = np.random.default_rng(seed + 1).permutation(n + m)
     X, y = X[order].astype(dtype), y[order]
     return Sample(X[:n], y[:n], X[n:])
-
-
-# Estimators ---------------------------------------------------------------------------------------
 
 
 def public_classes() -> set[type]:
@@ -361,9 +357,6 @@ def fitted(model: Any, given: Sample, sample_weight: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ConvergenceWarning is one
         return model.fit(given.X, given.y, **options)
-
-
-# Results of a fit ---------------------------------------------------------------------------------
 
 
 def _names(text: str) -> set[str]:

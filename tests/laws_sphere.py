@@ -51,9 +51,6 @@ def cap(n: int, d: int, radius: float, seed: int = 0) -> NDArray:
     return points @ rotation(d, seed).T
 
 
-# Slow oracles -------------------------------------------------------------------------------------
-
-
 def slow_log(y: NDArray, b: NDArray) -> NDArray:
     """Log_b(y), by projection on the tangent space and atan2."""
     y, b = np.asarray(y, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -89,9 +86,6 @@ def slow_karcher_mean(points: NDArray, weights: NDArray | None = None) -> NDArra
             break
         mean = unit(slow_exp(0.9 * gradient, mean))
     return mean
-
-
-# Charts -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -152,9 +146,6 @@ def chart(kind: str, dtype: Any) -> Chart:
 
 
 KINDS = ["coordinates", "coefficients-few", "coefficients-many"]
-
-
-# Gram operators of given points -------------------------------------------------------------------
 
 
 def tiled(storage: str) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:

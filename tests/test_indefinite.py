@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.metrics.pairwise import sigmoid_kernel
 
 from orthodrome import (
@@ -16,7 +15,7 @@ from orthodrome import (
     KernelPNS,
     KernelSpectralClustering,
 )
-from orthodrome.coordinates.pivots import check_captured, independent_points
+from orthodrome.coordinates.pivots import independent_points
 from orthodrome.eigen import Nystroem, leading
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Sigmoid
@@ -60,9 +59,6 @@ def refused():
     return pytest.raises(ValueError, match=r"not positive definite on these data .*meaningless")
 
 
-# Nyström approximations ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("make", "kernel"), CASES)
 def test_nystroem_refuses_an_indefinite_kernel(make, kernel):
     for seed in range(5):
@@ -71,46 +67,6 @@ def test_nystroem_refuses_an_indefinite_kernel(make, kernel):
         with refused():
             model.fit(rows)
         assert not hasattr(model, "kernel_")
-
-
-@pytest.mark.parametrize("kernel", ["sigmoid", Sigmoid(gamma=0.01), "wave"], ids=str)
-def test_one_anchor_is_enough_to_see_it(kernel):
-    """Other rows tell: their features are no longer than they are, but do not fit together."""
-    for seed in range(5):
-        for count in (1, 2, 5):
-            with refused():
-                KernelPCA(1, kernel=kernel, n_anchors=count, random_state=seed).fit(X)
-
-
-@pytest.mark.parametrize("n_anchors", [2, 20, 100])
-@pytest.mark.parametrize(
-    "kernel", [Gaussian(sigma=30.0), Gaussian(), Linear(), Polynomial(degree=3)], ids=repr
-)
-def test_a_matrix_of_single_precision_is_not_indefinite(kernel, n_anchors):
-    matrix = clone(kernel).fit(X)(X.astype(np.float32)).astype(np.float64)
-    for anchors in ("rpcholesky", "uniform"):
-        solver = nystroem(n_anchors, 0, anchors=anchors)
-        KernelPCA(2, kernel="precomputed", solver=solver).fit(matrix)
-    KernelPCA(2, kernel="precomputed").fit(matrix)
-
-
-def mapped(folder):
-    rows = np.memmap(folder / "rows", X.dtype, "w+", shape=X.shape)
-    rows[:] = X
-    return rows
-
-
-def in_dask(_folder):
-    return pytest.importorskip("dask.array").from_array(X, chunks=(100, 4))
-
-
-@pytest.mark.parametrize("read", [mapped, in_dask, lambda _: [X[:250], X[250:]]])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_rows_of_every_kind_are_refused(kernel, read, tmp_path):
-    options = {"kernel": KERNELS[kernel], "n_anchors": 20, "random_state": 0}
-    for model in (KernelPCA(3, **options), KernelSpectralClustering(3, **options)):
-        with refused():
-            model.fit(read(tmp_path))
 
 
 def test_batches_a_matrix_and_an_operator_are_refused():
@@ -151,18 +107,6 @@ def test_rounding_of_positive_kernels_is_allowed(kernel, dtype):
     model = KernelPCA(3, kernel=kernel, n_anchors=300, random_state=0).fit(rows)
     assert model.converged_
 
-
-def test_the_longest_features_decide():
-    own = np.array([1.0, 2.0, 0.0])
-    check_captured(own * (1 + 1e-4), own)
-    for row in range(3):
-        captured = own.copy()
-        captured[row] += 1e-2
-        with refused():
-            check_captured(captured, own)
-
-
-# Exact decompositions -----------------------------------------------------------------------------
 
 dropped = pytest.warns(UserWarning, match=r"negative eigenvalues.*left out.*more than 1")
 

@@ -6,10 +6,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import SVC
 
 from orthodrome import (
     GeodesicMixture,
@@ -144,60 +140,6 @@ def test_centres_and_references_are_preimages(kernel, make):
             assert set(model.predict(make(seed=1))) == {0, 1, 2}
 
 
-# ------------------------------------------------------------------ clone, pipeline, grid search
-
-SIGMAS = (0.5, 2.0)
-HALVES = StratifiedShuffleSplit(1, test_size=0.5, random_state=0)
-
-
-def fewer(X):
-    """Drop one landmark, or one variable."""
-    return X[:, :4] if X.shape[2] == 2 else X[:, :2, :2]
-
-
-def scaled(kernel, sigma):
-    """Return a kernel of this kind and scale."""
-    if isinstance(kernel, Embedded):
-        return Embedded(kernel.function, Gaussian(sigma))
-    return type(kernel)(sigma)
-
-
-SEARCHED = [
-    *(pytest.param(each, marks=pytest.mark.slow) for each in DECOMPOSITIONS[:1]),
-    *CLUSTERINGS[:3],
-    *(each for each in CLASSIFIERS if getattr(each, "sigmas", None) is None),
-]
-
-
-@pytest.mark.parametrize(("kernel", "make"), [DATA["shapes"], DATA["embedded"]])
-@pytest.mark.parametrize("estimator", SEARCHED, ids=repr)
-def test_pipelines_and_searches(estimator, kernel, make):
-    """A search over the scale in a pipeline equals plain fits."""
-    X = make()
-    after = [SVC()] if not hasattr(estimator, "predict") else []
-    inner = "kernel__" if isinstance(kernel, Embedded) else ""
-    model = clone(estimator).set_params(kernel=clone(kernel))
-    pipeline = make_pipeline(FunctionTransformer(fewer), model, *after)
-    grid = {f"{pipeline.steps[1][0]}__kernel__{inner}sigma": SIGMAS}
-    search = GridSearchCV(pipeline, grid, cv=HALVES, error_score="raise").fit(X, CLASSES)
-    ((train, test),) = HALVES.split(X, CLASSES)
-    plain = [
-        make_pipeline(clone(estimator).set_params(kernel=scaled(kernel, sigma)), *after)
-        for sigma in SIGMAS
-    ]
-    small = fewer(X)
-    by_hand = [
-        clone(one).fit(small[train], CLASSES[train]).score(small[test], CLASSES[test])
-        for one in plain
-    ]
-    np.testing.assert_array_equal(search.cv_results_["split0_test_score"], by_hand)
-    whole = clone(plain[search.best_index_]).fit(small, CLASSES)
-    np.testing.assert_array_equal(search.best_estimator_.predict(X), whole.predict(small))
-    # the given estimator and kernel are unchanged
-    assert not hasattr(model, "kernel_")
-    assert repr(model.kernel) == repr(kernel)
-
-
 def test_all_forms_of_landmarks_give_the_same_results():
     points = kites()
     z, flat = as_complex(points), points.reshape(30, -1)
@@ -208,9 +150,6 @@ def test_all_forms_of_landmarks_give_the_same_results():
             np.testing.assert_allclose(model.transform(X), models[0].embedding_, atol=1e-8)
     with pytest.raises(ValueError, match="KernelPGA was fitted to samples of 10"):
         models[0].transform(points[:, :4])
-
-
-# ------------------------------------------------------------------ back to landmarks and matrices
 
 
 def distances(a, b):
@@ -229,52 +168,6 @@ def test_inverse_transform(make_model, name):
     assert distances(back, X).max() < 1e-6
     apart = distances(X, np.roll(X, 10, axis=0))
     assert distances(few.inverse_transform(few.embedding_), X).mean() < 0.5 * apart.mean()
-
-
-# ------------------------------------------------------------------ matrices made by pyRiemann
-
-MAKERS = {
-    "Covariances": {"estimator": "lwf"},
-    "XdawnCovariances": {"nfilter": 1},
-    "ERPCovariances": {},
-}
-
-
-@pytest.mark.parametrize("maker", MAKERS)
-def test_matrices_of_pyriemann(maker):
-    """Of 30 recordings of four channels; in a pipeline the results are the same."""
-    estimation = pytest.importorskip("pyriemann.estimation")
-    rng = np.random.default_rng(0)
-    signals = rng.standard_normal((30, 4, 80))
-    signals[:, 0] += CLASSES[:, None] * signals[:, 1]
-    signals *= (1 + 0.7 * CLASSES)[:, None, None]
-    signals += CLASSES[:, None, None] * np.sin(np.arange(80) / 8)
-    step = getattr(estimation, maker)(**MAKERS[maker])
-    X = clone(step).fit_transform(signals, CLASSES)
-    whole = KernelPGA(kernel=LogEuclidean()).fit(X)
-    assert distances(whole.inverse_transform(whole.embedding_), X).max() < 1e-6
-    for estimator in (
-        KernelRidgeRegressionClassifier("log_euclidean"),
-        KernelPGA(3, "log_euclidean"),
-        GeodesicMixture(3, n_modes=1, kernel="log_euclidean", random_state=0),
-    ):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            model = clone(estimator).fit(X, CLASSES)
-            pipeline = make_pipeline(clone(step), clone(estimator)).fit(signals, CLASSES)
-        method = "transform" if isinstance(model, KernelPGA) else "predict"
-        found = getattr(model, method)(X)
-        np.testing.assert_array_equal(getattr(pipeline, method)(signals), found)
-        if method == "transform":
-            np.testing.assert_allclose(found, model.embedding_, atol=1e-8)
-        elif hasattr(model, "labels_"):
-            np.testing.assert_array_equal(np.unique(model.labels_), [0, 1, 2])
-            np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-        else:
-            assert model.score(X, CLASSES) > 0.9
-
-
-# ---------------------------------------------------------------------------- scikit-learn's own
 
 
 def test_flat_rows_are_matrices_in_every_estimator():

@@ -1,7 +1,5 @@
 """From eigenpairs to components: how many there are, what they are, and what is rounding."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -33,9 +31,6 @@ def components_of(X, weights=None, k=4):
     return make_components(pairs, centered, weights, drop_null=False)
 
 
-# ---------------------------------------------------------------------------- how many
-
-
 @pytest.mark.parametrize("part", [0.01, 0.3, 0.5, 0.7, 0.99])
 @pytest.mark.parametrize("below", [0.0, -0.4])
 def test_the_fewest_pairs_that_reach_a_part_of_the_trace(part, below):
@@ -53,9 +48,6 @@ def test_the_fewest_pairs_that_reach_a_part_of_the_trace(part, below):
     np.testing.assert_allclose(pairs.values, values[:count], rtol=1e-12)
     steps = [(16, None), (32, 16), (60, 32)]
     assert asked == steps[: 1 + np.argmax([k >= count for k, _ in steps])]
-
-
-# ---------------------------------------------------------------------------- what they are
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -78,9 +70,6 @@ def test_they_are_the_principal_axes_of_the_points(weights, dtype):
     assert np.all(w @ found.embedding.astype(np.float64) ** 3 > 0)
 
 
-# ---------------------------------------------------------------------------- rounding
-
-
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("scale", [2.0**-10, 2.0**10])
 def test_rounding_is_in_proportion_to_the_points(scale, dtype):
@@ -91,15 +80,3 @@ def test_rounding_is_in_proportion_to_the_points(scale, dtype):
     for components in (found, scaled):
         assert np.count_nonzero(components.eigenvalues) == 1
         assert np.all(np.any(components.coefficients != 0, axis=0) == (components.eigenvalues > 0))
-
-
-def test_a_fraction_that_rounding_keeps_out_of_reach_is_all_there_is():
-    problem = SimpleNamespace(shape=(3, 3), trace=lambda: 1.0)
-    asked = []
-
-    def solve(k, initial):
-        asked.append(k)
-        return leading(np.diag([0.5, 0.3, 0.2 - 1e-12]), k)
-
-    assert len(solve_components(problem, 1 - 1e-14, solve).values) == 3
-    assert asked == [3]

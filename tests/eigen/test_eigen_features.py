@@ -70,8 +70,6 @@ def test_moments_of_parts_are_those_of_the_whole(cut, inputs):
     check(other.with_part(one), F, w, inputs=inputs)
 
 
-# ---------------------------------------------------------------------------- axes
-
 VARIANCES = np.array([4.0, 3.0, 2.0, 1.0, 0.0])
 
 

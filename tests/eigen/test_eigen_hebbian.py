@@ -92,9 +92,6 @@ def check_iterates(found, expected, tol=EXACT):
         np.testing.assert_allclose(state.log_gains, expected.rho, rtol=0, atol=tol)
 
 
-# ------------------------------------------------------------------ blocks
-
-
 # Every operator; blocks of one sample, of a number that does not divide l, of more than there are;
 # samples that repeat within a block.
 BLOCKS = [
@@ -173,9 +170,6 @@ def test_seeds_fix_the_order(gain, rule):
     assert len(np.unique(order, axis=0)) == 3
     expected = expected_iterates(operator.operator.toarray(), A, order, gain, rule)
     assert relative_difference(found.coefficients, expected.A) <= EXACT
-
-
-# ------------------------------------------------------------------ GHA, precision
 
 
 @pytest.mark.parametrize("gain", ["constant", "t"])

@@ -1,10 +1,5 @@
 """Runs that are interrupted, killed, extended: the end is that of a run never interrupted."""
 
-import contextlib
-import io
-import json
-import pickle
-
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -15,10 +10,9 @@ from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, CheckpointData
 from orthodrome.eigen.kha.sweep import State
-from orthodrome.gram import Centered, Combined, DenseGram, Tangent, tiled
+from orthodrome.gram import Centered, DenseGram, tiled
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import FromCallable, Gaussian
-from orthodrome.sphere import karcher_mean
 
 N, R, BLOCK = 150, 3, 32  # five blocks, the last one shorter
 ESTIMATE = 64  # rows of an error estimate
@@ -71,9 +65,6 @@ def stop_after(n_pass):
     return stop
 
 
-# ------------------------------------------------------------------ interrupted
-
-
 @pytest.mark.parametrize(("n_pass", "block"), [(0, 0), (0, 3), (2, 0), (2, 4)])
 @pytest.mark.parametrize("seconds", [None, 0])
 @every_gain
@@ -88,23 +79,6 @@ def test_a_failure_in_the_middle_of_a_pass(gain, n_pass, block, seconds, tmp_pat
     begun_anew = n_pass == 0 and (seconds is None or block == 0)
     first = 4 * R if begun_anew else COMPARED
     assert operator.n_rows == first + rows_from(n_pass, 0 if seconds is None else block)
-
-
-ORDER = np.random.default_rng(0).integers(N, size=(N_PASSES, N))
-STARTS = [{"start": start} for start in ("orthonormal", "pilot", "paper", "sparse")]
-STARTS += [{"initial": random_start(R, N), "order": ORDER}]
-
-
-@pytest.mark.parametrize("start", STARTS, ids=["orthonormal", "pilot", "paper", "sparse", "given"])
-def test_every_start(start, tmp_path):
-    path = tmp_path / "run"
-    with pytest.raises(Interrupted):
-        run(counted(rows_until(2, 1, **start)), path, checkpoint_seconds=0, **start)
-    operator = counted()
-    resumed = run(operator, path, checkpoint_seconds=0, **start)
-    check_same_run(resumed, run(matrix(), **start))
-    assert operator.n_rows == COMPARED + rows_from(2, 1)
-    assert operator.n_products == 0
 
 
 def test_a_result_and_a_file(tmp_path):
@@ -153,9 +127,6 @@ def test_a_divergence_in_the_pass_of_a_resumed_run_is_undone_to_its_start(monkey
     assert (found.state.clock, found.state.position) == (good.state.clock, 0)
 
 
-# ------------------------------------------------------------------ extended
-
-
 @pytest.mark.parametrize("arguments", [{"n_passes": 2}, {"tol": 0.99}])
 def test_half_a_pass_too_many_is_left_out(arguments, tmp_path):
     """Fewer passes than the file has, or a tolerance that its last whole pass had reached."""
@@ -167,9 +138,6 @@ def test_half_a_pass_too_many_is_left_out(arguments, tmp_path):
     np.testing.assert_array_equal(found.coefficients, whole.coefficients)
     assert found.state.position == 0
     check_same_run(run(matrix(), path, **each_block), run(matrix(), gain="smd"))
-
-
-# ------------------------------------------------------------------ refused
 
 
 OTHERS = {
@@ -207,39 +175,7 @@ def gram(kernel, X, storage="memory"):
     return TiledGram(kernel.fit(X), X, storage)
 
 
-def tangent(weights=None):
-    operator = gram(Gaussian(sigma=2.0), points())
-    mean = karcher_mean(operator, weights)
-    return Tangent(operator, mean.point, mean.cosines)
-
-
-def centered(weights=None):
-    return Centered(gram(Gaussian(sigma=2.0), points()), weights)
-
-
 WEIGHTS = np.arange(N) % 3 + 1.0
-OPERATORS = {
-    "a kernel": lambda: gram(Gaussian(sigma=2.0), points()),
-    "its scale": lambda: gram(Gaussian(sigma=2.1), points()),
-    "its points": lambda: gram(Gaussian(sigma=2.0), points(1)),
-    "centred": centered,
-    "centred with weights": lambda: centered(WEIGHTS),
-    "weighted": lambda: Combined(centered(WEIGHTS), np.sqrt(WEIGHTS)),
-    "tangent": tangent,
-    "its weights": lambda: tangent(WEIGHTS),
-}
-
-
-def test_every_operator_has_a_file_of_its_own(tmp_path):
-    operators = {name: make() for name, make in OPERATORS.items()}
-    for name, operator in operators.items():
-        run(operator, tmp_path / name, n_passes=1)
-    for name in operators:
-        for other, operator in operators.items():
-            same = contextlib.nullcontext()
-            refused = pytest.raises(ValueError, match="checkpoint of another run")
-            with same if other == name else refused:
-                run(operator, tmp_path / name, n_passes=1)
 
 
 def test_where_the_matrix_is_kept_does_not_matter(monkeypatch, tmp_path):
@@ -266,43 +202,6 @@ def test_a_kernel_that_reads_a_global_is_detected(monkeypatch, tmp_path):
     monkeypatch.setitem(globals(), "SCALE", 3.0)
     with pytest.raises(ValueError, match="run is the checkpoint of a run on another matrix"):
         run(gram(FromCallable(of_a_global), points()), path)
-
-
-# ------------------------------------------------------------------ files
-
-
-class Trap:
-    """Unpickling it is noticed."""
-
-    sprung = False
-
-    def __reduce__(self):
-        return (setattr, (Trap, "sprung", True))
-
-
-def saved(**named):
-    file = io.BytesIO()
-    np.savez(file, **named)
-    return file.getvalue()
-
-
-FOREIGN = {
-    "text": b"hello\n",
-    "pickle": pickle.dumps(Trap()),
-    "no JSON": saved(meta=np.array("{")),
-    "another format": saved(meta=np.array(json.dumps({"format": "of the future"}))),
-    "pickled meta": saved(meta=np.array([Trap()], dtype=object)),
-}
-
-
-@pytest.mark.parametrize("name", FOREIGN)
-def test_foreign_files_are_refused(name, tmp_path):
-    path = tmp_path / "run"
-    path.write_bytes(FOREIGN[name])
-    with pytest.raises(ValueError, match=r"cannot be read as a checkpoint.*Delete it"):
-        run(matrix(), path)
-    assert path.read_bytes() == FOREIGN[name]
-    assert not Trap.sprung
 
 
 def state_of(coefficients=(3, 5), projections=(3, 5), log_gains=(3,), eigenvalues=(3,), **numbers):
@@ -344,9 +243,6 @@ def test_paths_that_cannot_be_written_to(tmp_path):
     with pytest.raises(ValueError, match=r"nowhere is missing"):
         run(operator, tmp_path / "nowhere" / "run")
     assert operator.n_rows == 0  # said before the work, not after
-
-
-# ------------------------------------------------------------------ through estimators
 
 
 @pytest.mark.parametrize("Estimator", [KernelPCA, KernelPGA])

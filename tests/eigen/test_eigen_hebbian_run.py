@@ -36,9 +36,6 @@ def residuals_of(K, found):
     return np.linalg.norm(K @ found.eigenvectors - found.eigenvectors * found.eigenvalues, axis=0)
 
 
-# ------------------------------------------------------------------ convergence
-
-
 SPECTRA = {
     "fast": 2.0 ** -np.arange(160),
     "steps": np.r_[8.0, 6, 4, 2, np.full(156, 0.1)],
@@ -63,9 +60,6 @@ def test_automatic_gains_find_the_eigenvectors(gain, spectrum):
     assert angle <= 2 * 1e-2 * values[0] / gap
 
 
-# ------------------------------------------------------------------ scale
-
-
 FACTORS = [0.3, 1e3, 1e-140, 1e140, 4.0**10]
 
 
@@ -88,9 +82,6 @@ def test_no_scale_changes_more_than_rounding(gain, start):
         ):
             exact = np.log2(factor) % 2 == 0
             assert relative_difference(found, expected) <= (0 if exact else tolerance), factor
-
-
-# ------------------------------------------------------------------ Rayleigh-Ritz
 
 
 @every_operator
@@ -126,9 +117,6 @@ def test_without_the_ritz_step_nothing_is_turned():
     assert found.residuals.shape == (3,)
 
 
-# ------------------------------------------------------------------ the estimate
-
-
 @pytest.mark.parametrize("polish", [True, False])
 @pytest.mark.parametrize("block_size", [5, None])
 @every_gain
@@ -155,9 +143,6 @@ def test_squared_estimates_are_right_in_the_mean():
     ]
     np.testing.assert_allclose(np.mean(squares, axis=0), residuals_of(K, found) ** 2, rtol=0.06)
     assert np.std(squares, axis=0).min() > 0  # they are samples
-
-
-# ------------------------------------------------------------------ stopping
 
 
 @pytest.mark.parametrize("tol", [1e-1, 1e-2, 3e-3])
@@ -192,9 +177,6 @@ def test_history():
         assert all(sum(entry["seconds"].values()) > 0 for entry in entries)
 
 
-# ------------------------------------------------------------------ divergence
-
-
 OWN = {gain: {"gain": gain, "mu": 0} for gain in GAINS}
 OWN["falling"] = {"gain": "smd", "mu": 0.1}  # log-gains that fall without end
 
@@ -219,23 +201,6 @@ def test_large_gains_of_ones_own_diverge_and_the_last_good_pass_is_returned(name
     later = hebbian(K, 3, initial=found, n_passes=3, **settings | {"eta0": 1e-6})
     assert later.status is Status.MAX_ITER
     assert later.n_passes == 3
-
-
-def test_a_run_that_diverges_later_ends_with_the_pass_before():
-    """Good passes first, then one in an order that only visits the same long point."""
-    K = gaussian_like()
-    settings = {"gain": "constant", "tol": 0, "random_state": 0}
-    longest = int(np.argmax(np.diag(K)))
-    eta0 = 2.5 / K[longest, longest]
-    order = np.array([np.random.default_rng(p).permutation(200) for p in range(2)])
-    good = hebbian(K, 3, eta0=1e-2 * eta0, order=order, n_passes=2, **settings)
-    worst = np.full((1, 200), longest)
-    with pytest.warns(ConvergenceWarning, match="Pass 3 diverged and was undone"):
-        found = hebbian(K, 3, eta0=eta0, order=worst, n_passes=1, initial=good, **settings)
-    assert found.status is Status.DIVERGED
-    assert found.n_passes == 2
-    np.testing.assert_array_equal(found.coefficients, good.coefficients)
-    np.testing.assert_array_equal(found.eigenvalues, good.eigenvalues)
 
 
 @pytest.fixture

@@ -89,9 +89,6 @@ def test_lapack_in_its_place_keeps_the_memory_budget():
         leading(gram, 300, solver="hebbian", memory_budget="1MiB")
 
 
-# ------------------------------------------------------------------ initial
-
-
 @pytest.mark.parametrize("n_given", [2, 4, 8])
 def test_vectors_to_start_from(n_given):
     """Fewer than asked for are filled up, more are cut off; their lengths do not matter."""
@@ -108,17 +105,6 @@ def test_vectors_to_start_from(n_given):
     np.testing.assert_allclose(one.values, other.values, rtol=1e-10)
 
 
-def test_a_run_to_go_on_with():
-    gram = operator()
-    settings = {"tol": 0, "random_state": 0}
-    whole = leading(gram, K, solver="hebbian", max_iter=5, **settings)
-    part = leading(gram, K, solver="hebbian", max_iter=2, **settings)
-    part = leading(gram, K, solver="hebbian", max_iter=3, initial=part.resume, **settings)
-    np.testing.assert_array_equal(part.vectors, whole.vectors)
-    np.testing.assert_array_equal(part.coefficients, whole.coefficients)
-    assert part.n_iter == whole.n_iter == 5
-
-
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
@@ -129,9 +115,6 @@ def test_a_run_to_go_on_with():
 def test_vectors_that_are_no_start_are_refused(vectors, message):
     with pytest.raises(ValueError, match=f"initial.*{message}"):
         leading(operator(), K, solver="hebbian", initial=vectors)
-
-
-# ------------------------------------------------------------------ beyond the rank
 
 
 def test_vectors_are_orthonormal_beyond_the_rank():

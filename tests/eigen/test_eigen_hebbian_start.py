@@ -34,9 +34,6 @@ def started(K, r, start="orthonormal", seed=0, **arguments):
     return hebbian(K, r, start=start, random_state=seed, **arguments).state
 
 
-# ------------------------------------------------------------------ starts
-
-
 @every_gain
 @every_start
 def test_projections_of_the_start(start, gain):
@@ -113,9 +110,6 @@ def test_good_components_that_are_given_have_a_head_start():
         assert started(K, 3, initial=bad).clock == 0
 
 
-# ------------------------------------------------------------------ initial
-
-
 @every_gain
 @pytest.mark.parametrize("given_order", [False, True])
 def test_going_on_is_never_having_stopped(gain, given_order):
@@ -138,39 +132,10 @@ def test_going_on_is_never_having_stopped(gain, given_order):
     np.testing.assert_array_equal(start.state.coefficients, kept.coefficients)  # not changed
 
 
-def test_going_on_with_a_tolerance_that_is_reached_takes_no_pass():
-    K = matrix()
-    first = hebbian(K, 3, random_state=7)
-    assert first.converged
-    check_same_run(hebbian(K, 3, initial=first), first)
-    assert hebbian(K, 3, initial=first, tol=0, n_passes=1).n_passes == first.n_passes + 1
-
-
 def test_a_result_of_other_data_is_refused():
     first = hebbian(matrix(), 3, random_state=0)
     with pytest.raises(ValueError, match="initial of hebbian is a result on another matrix"):
         hebbian(matrix(seed=1), 3, initial=first)
-
-
-# ------------------------------------------------------------------ seeds
-
-
-def test_random_states():
-    K, state = matrix(), np.random.get_state()[1].copy()  # noqa: NPY002
-
-    def run(random_state):
-        return hebbian(K, 2, n_passes=2, tol=0, random_state=random_state)
-
-    check_same_run(run(np.random.default_rng(3)), run(np.random.default_rng(3)))
-    generator = np.random.default_rng(3)
-    results = [run(3), run(4), run(None), run(None), run(generator), run(generator)]
-    assert len({found.seed for found in results}) == len(results)
-    assert len({found.coefficients.tobytes() for found in results}) == len(results)
-    check_same_run(run(results[2].seed), results[2])  # the seed of a run without one is known
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
-
-
-# ------------------------------------------------------------------ edges
 
 
 @every_start
@@ -199,21 +164,6 @@ def test_zero_matrix(gain, start):
         assert found.converged
         for name in ("coefficients", "eigenvalues", "eigenvectors", "residuals"):
             assert not np.any(getattr(found, name))
-
-
-@every_start
-@every_gain
-def test_one_component_and_one_point(gain, start):
-    settings = {"gain": gain, "start": start, "random_state": 0}
-    K, vectors = semidefinite(1 / np.arange(1.0, 101) ** 2)
-    found = hebbian(K, 1, n_passes=100, **settings)
-    assert found.eigenvalues == pytest.approx([1.0], rel=1e-2)
-    assert abs(found.eigenvectors[:, 0] @ vectors[:, 0]) > 0.99
-    found = hebbian([[4.0]], 1, n_passes=200, **settings)
-    np.testing.assert_allclose(found.eigenvalues, [4.0])
-    np.testing.assert_allclose(np.abs(found.eigenvectors), [[1.0]])
-    np.testing.assert_allclose(np.abs(found.coefficients), [[0.5]])
-    np.testing.assert_allclose(hebbian([[4.0]], 2, **settings).eigenvalues, [4.0, 0.0])
 
 
 def shifted_gram(shift):

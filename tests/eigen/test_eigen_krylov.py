@@ -36,16 +36,6 @@ def test_a_good_start_saves_products(n_given):
     assert solver.initial is None
 
 
-@pytest.mark.parametrize(
-    "initial", [np.zeros((240, 3)), np.ones((240, 4)), np.eye(240)[:, :2]], ids=["0", "1", "unit"]
-)
-def test_a_poor_start_does_no_harm(initial):
-    matrix, values, _ = planted("fast")
-    pairs = leading(matrix, 4, solver="krylov", random_state=0, initial=initial)
-    np.testing.assert_allclose(pairs.values, values[:4], rtol=0, atol=1e-8)
-    check_orthonormal(pairs)
-
-
 def test_max_iter_reached():
     matrix, _, _ = planted("slow")
     pairs = leading(matrix, 4, solver="krylov", tol=1e-12, max_iter=3, random_state=0)
@@ -107,17 +97,3 @@ def test_more_copies_than_a_block_is_wide(values, block_size):
     pairs = leading(np.diag(values), 12, solver=Krylov(block_size=block_size, random_state=0))
     np.testing.assert_allclose(pairs.values, np.sort(values)[::-1][:12], atol=1e-12)
     check_orthonormal(pairs)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [300_000, 1_000_000, 2_500_000])
-def test_the_basis_is_as_large_as_its_memory_and_no_larger(n, dtype):
-    """As many vectors as 256 MiB hold; but 20 blocks at most, and 2 k + 4 blocks at the least."""
-    size, k, block = n * np.dtype(dtype).itemsize, 2, 3
-    capacity = Krylov()._capacity(n, k, block, dtype)
-    assert 2 * k + 4 * block <= capacity <= 20 * block + k
-    if capacity > 2 * k + 4 * block:
-        assert capacity * size <= 2**28
-    if capacity < 20 * block + k:
-        assert (capacity + 1) * size > 2**28
-    assert Krylov(max_basis=50)._capacity(n, k, block, dtype) == 50

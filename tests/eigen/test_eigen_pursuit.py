@@ -50,15 +50,6 @@ def test_squares_are_principal_components():
     assert abs(near.directions[:, 0] @ found.directions[:, 0]) > 1 - 1e-6
 
 
-@every_power
-def test_weights_are_repetitions(p):
-    points = cloud(30, 3)
-    times = np.random.default_rng(0).integers(1, 4, 30)
-    weighted = projection_pursuit(points, times.astype(float), 3, p=p)
-    repeated = projection_pursuit(np.repeat(points, times, axis=0), np.ones(times.sum()), 3, p=p)
-    np.testing.assert_allclose(weighted.dispersions, repeated.dispersions, rtol=1e-4)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_outliers_move_squares_and_not_absolute_values(seed):
     """A fifth of the points is far off, each in a direction of its own."""

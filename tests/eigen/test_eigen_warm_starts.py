@@ -61,17 +61,6 @@ def test_krylov_finds_the_same_pairs(geometry, initial, dtype):
     np.testing.assert_allclose(again.vectors, found.vectors, atol=1e-10)
 
 
-def test_hebbian_finds_the_same_pairs():
-    operator = Centered(gram())
-    exact = leading(operator, K, solver="dense")
-    one, other = (
-        leading(operator, K, solver=solver, random_state=0)
-        for solver in (Hebbian(initial="nystroem"), Hebbian(start="nystroem"))
-    )
-    np.testing.assert_allclose(one.values, exact.values, rtol=1e-2)
-    np.testing.assert_array_equal(one.vectors, other.vectors)
-
-
 @pytest.mark.parametrize("make", [Krylov, Hebbian])
 def test_it_saves_passes(make):
     rows = {}

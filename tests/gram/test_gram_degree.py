@@ -27,9 +27,6 @@ def naive(K):
     return A / roots[:, None] / roots
 
 
-# ------------------------------------------------------------------ weights
-
-
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 5.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_shift_that_is_enough_where_the_matrix_is_definite(sigma, weighted):
@@ -65,9 +62,6 @@ def test_points_are_distinguished_unless_all_similarities_are_equal(weighted, dt
     # as long as similar on the average, and not all the same
     uneven = 1 + 0.3 * np.outer(angles - angles @ w / w.sum(), np.ones(N))
     assert distinct((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
-
-
-# ------------------------------------------------------------------ loose and isolated points
 
 
 @pytest.mark.parametrize("storage", ["memory", "recompute"])
@@ -137,9 +131,6 @@ def test_degrees_are_summed_without_rounding_them_up():
     np.testing.assert_allclose(graph.degrees, 2999 * float(np.float32(0.1)), rtol=1e-14)
 
 
-# ------------------------------------------------------------------ cost and identity
-
-
 def test_the_identity_holds_more_than_the_numbers():
     da = pytest.importorskip("dask.array")
     X = points(12)
@@ -151,9 +142,6 @@ def test_the_identity_holds_more_than_the_numbers():
     assert digest(lazy[0]) == digest(lazy[1]) != digest(lazy[2])
 
 
-# ------------------------------------------------------------------ new points
-
-
 def test_degrees_of_new_points():
     X, new = points(), points(8)[::-1] + 0.1
     w = 1.0 + np.arange(N) % 3
@@ -161,9 +149,6 @@ def test_degrees_of_new_points():
     product, degrees = graph.cross(new).product_and_degrees(np.eye(N))
     np.testing.assert_allclose(degrees, gaussian(new, X) @ w, rtol=1e-12)
     np.testing.assert_allclose(product, graph.cross(new).toarray(), rtol=1e-12)
-
-
-# ------------------------------------------------------------------ refusals
 
 
 SIGNED = (points() - points().mean(axis=0)) @ (points() - points().mean(axis=0)).T

@@ -64,9 +64,6 @@ def test_a_row_is_taken_once(seed):
     assert residual <= 1e-12
 
 
-# ------------------------------------------------------------------ coordinates
-
-
 FULL = np.random.default_rng(4).standard_normal((30, 6)) * [5, 3, 2, 1, 0.5, 0.1]
 POINTS = {
     "full": FULL,

@@ -45,9 +45,6 @@ def features_of(kernel, X, anchors, **options):
     return anchor_coordinates(kernel, X, anchors, **options).toarray()
 
 
-# ------------------------------------------------------------------ the factor
-
-
 with_zeros = spread(200)
 with_zeros[[3, 40, 41]] = 0.0
 
@@ -170,9 +167,6 @@ def test_weights_are_repeated_rows(way, max_rank):
 def test_messages(arguments, message):
     with pytest.raises(ValueError, match=message):
         partial_cholesky(gram_of(spread(100)), **{"max_rank": 2} | arguments)
-
-
-# ------------------------------------------------------------------ anchors and features
 
 
 @every_way

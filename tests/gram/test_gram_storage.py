@@ -35,9 +35,6 @@ def data(n, dtype=np.float64, seed=0):
     return np.random.default_rng(seed).normal(size=(n, 3)).astype(dtype)
 
 
-# The same numbers ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_products_do_not_depend_on_storage_nor_threads(kernel, dtype, small_work_in_threads):
@@ -74,9 +71,6 @@ def test_kernels_that_are_not_threadsafe_run_one_call_at_a_time(storage):
     np.testing.assert_allclose(operator.rows([3, 600]), expected[[3, 600]], rtol=1e-12)
     np.testing.assert_allclose(operator.cross(X[:50]) @ V, expected[:50] @ V, rtol=1e-10, atol=1e-9)
     assert max(most) == 1
-
-
-# The choice ---------------------------------------------------------------------------------------
 
 
 def test_choice_by_budget():
@@ -138,9 +132,6 @@ def test_bad_options(options, message):
         gram_operator(Gaussian().fit(X), X, **options)
 
 
-# Disk ---------------------------------------------------------------------------------------------
-
-
 def test_a_full_disk_is_an_error_with_advice(monkeypatch):
     usage = collections.namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(10, 9, 1000))
@@ -168,9 +159,6 @@ def test_the_temporary_file_has_no_name_and_disappears_with_the_operator(monkeyp
     assert not mapped_files(tmp_path)
 
 
-# Memory -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 def test_memory_stays_near_what_the_storage_says(storage):
     n = 2600
@@ -188,9 +176,6 @@ def test_memory_stays_near_what_the_storage_says(storage):
     kept = {"memory": stored_bytes(n, 8), "disk": 0, "recompute": 0}[storage]
     few_tiles = (2 + 2 * n_threads()) * 8 * tiled.TILE**2
     assert peak < kept + few_tiles < 8 * n * n
-
-
-# Bad matrices -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,8 +201,6 @@ def test_dense_gram_of_integers_is_float64():
     with pytest.raises(NotImplementedError, match=r"use rows\(\) or toarray\(\)"):
         cross.H @ np.ones(1)
 
-
-# ------------------------------------------------------------------ what was not validated
 
 POINTS = data(6)
 

@@ -127,9 +127,6 @@ def test_a_row_without_a_part_in_the_span_is_named():
         _ = Coordinates(rows, by).captured
 
 
-# ---------------------------------------------------------------------------- for kernels
-
-
 @weighted
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("offset", [0.0, 1e4])

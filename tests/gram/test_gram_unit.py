@@ -8,8 +8,6 @@ from laws_sphere import DTYPES, cap
 from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent
 from orthodrome.gram.unit import squared_radius
 
-# The squared radius -------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 2e-6), (np.float32, 2e-5)])
 @pytest.mark.parametrize("scale", [1.0, 0.25, 1e-30, 3e20])
@@ -41,9 +39,6 @@ def test_a_constant_to_rounding_is_averaged(dtype, allowed, scale):
 def test_lengths_that_differ_are_named_with_their_rows(diagonal, options, message):
     with pytest.raises(ValueError, match=message):
         squared_radius(np.array(diagonal, dtype=float), **options)
-
-
-# What Tangent refuses -----------------------------------------------------------------------------
 
 
 def at_first_point(Y):
@@ -133,9 +128,6 @@ def test_combinations_of_few_points_take_rows(make):
     assert gram.n_products == 0
 
 
-# Points that coincide -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("make", ["centred", "tangent"])
@@ -153,9 +145,6 @@ def test_products_of_coincident_points_do_not_have_the_rounding_of_the_matrix(
     assert np.abs(geometry.cross(np.ones((2, n), dtype=dtype)) @ V).max() <= (
         np.finfo(dtype).eps * np.abs(gram @ V).max()
     )
-
-
-# What is no Gram matrix ---------------------------------------------------------------------------
 
 
 def _with(value, place=(3, 3)):

@@ -36,9 +36,6 @@ def points_on_a_sphere(n=80, d=4, seed=0, dtype=np.float64):
     return unit(rng.standard_normal((n, d)) + 0.8).astype(dtype)
 
 
-# ------------------------------------------------------------------ against naive loops
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(sigma=1.0), Gaussian(sigma=4.0)], ids=repr)
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -81,9 +78,6 @@ def test_intrinsic_centers_equal_naive_k_means_in_coordinates(dtype):
         labels, means, inertia = naive_hyperspherical_k_means(Y, run.labels, 5)
         np.testing.assert_array_equal(run.labels, labels)
         np.testing.assert_allclose(run.centers.coefficients.T @ Y, means, rtol=0, atol=1e-8)
-
-
-# ------------------------------------------------------------------ every run
 
 
 PROBLEMS = {
@@ -165,9 +159,6 @@ def test_starts_together_equal_single_starts(kind, most, monkeypatch):
         assert entries[-1]["n_done"] == entries[-1]["n_runs"] == 5
 
 
-# ------------------------------------------------------------------ empty clusters and ties
-
-
 STARTS = {
     "all in one": lambda n: np.zeros(n, dtype=np.intp),
     "all in the last": lambda n: np.full(n, 4),
@@ -188,19 +179,6 @@ def test_empty_clusters_are_filled(kind, start):
 
 
 @every_kind
-def test_an_empty_cluster_gets_the_farthest_point(kind):
-    X, start = np.array([[0.0], [0.1], [0.2], [3.0], [1.0]]), np.zeros(5, dtype=np.intp)
-    run = run_of(geometry(kind, X), start, 2, max_iter=1)
-    assert run.history[0]["n_changed"] == 1
-    np.testing.assert_array_equal(run.labels, 0)  # the second centre does not exist yet
-    assert np.isfinite(run.inertia)
-    assert run_of(geometry(kind, X), start, 2).labels[3] == 1
-    run = run_of(geometry(kind, cloud(6)), np.zeros(6, dtype=np.intp), 6)  # as many as points
-    assert sorted(run.labels) == list(range(6))
-    assert run.inertia == pytest.approx(0, abs=1e-12)
-
-
-@every_kind
 def test_points_that_coincide_leave_clusters_empty(kind):
     X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
     for start in (np.arange(8) // 2, np.arange(8) // 4, np.zeros(8, dtype=np.intp)):
@@ -209,38 +187,6 @@ def test_points_that_coincide_leave_clusters_empty(kind):
         assert run.n_iter < 20
         assert run.inertia == pytest.approx(0, abs=1e-12)
         assert not set(run.labels[:4]) & set(run.labels[4:])
-
-
-LATTICES = {
-    "line": np.arange(9.0)[:, None],
-    "square": np.array([[i, j] for i in range(4) for j in range(4)], dtype=float),
-    "polygon": np.array([[np.cos(t), np.sin(t)] for t in np.arange(12) * np.pi / 6]),
-    "cross": np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]], dtype=float),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("X", LATTICES.values(), ids=LATTICES)
-@every_kind
-def test_ties_do_not_cycle(kind, X):
-    for sigma in (0.3, 1.5):
-        centers = geometry(kind, X, kernel=Gaussian(sigma=sigma))
-        for seed in range(12):
-            k = 2 + seed % 3
-            run = run_of(centers, random_labels(len(X), k, seed), k)
-            assert run.status is Status.CONVERGED
-            assert run.n_iter < 40
-
-
-def test_points_between_two_centers_do_not_move():
-    """Of 0 | 1, 3 the means are 0 and 2, and 1 is as far from either."""
-    X = np.array([[0.0], [1.0], [3.0]])
-    for start in ([0, 1, 1], [1, 0, 0]):
-        run = run_of(FlatCenters(DenseGram(X @ X.T), np.ones(3)), np.array(start), 2)
-        np.testing.assert_array_equal(run.labels, start)
-
-
-# ------------------------------------------------------------------ the sphere
 
 
 def test_antipodal_points():
@@ -252,20 +198,6 @@ def test_antipodal_points():
     assert same_partition(run.labels, np.repeat([0, 1], 15))
     with pytest.raises(ValueError, match=r"cluster cancel, as antipodal .* another init"):
         run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(30)), np.zeros(30, dtype=np.intp), 1)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_without_tolerance_it_ends_at_rounding(monkeypatch, dtype):
-    monkeypatch.setattr(module, "_GRADIENT_TOL", -1.0)
-    Y = points_on_a_sphere(dtype=dtype)
-    run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(80)), random_labels(80, 3), 3)
-    assert run.status.converged
-    assert run.n_iter < 100
-    for label in range(3):
-        own = unit(Y[run.labels == label].astype(np.float64))
-        mean = unit(run.centers.coefficients[:, label] @ Y.astype(np.float64))
-        p = np.full(len(own), 1 / len(own))
-        assert np.linalg.norm(slow_gradient(own, p, mean)) < (1e-7 if dtype == np.float64 else 1e-3)
 
 
 def test_inner_products_beyond_one_are_refused():

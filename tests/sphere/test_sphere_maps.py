@@ -18,9 +18,6 @@ def space(request, kind):
     return chart(kind, request.param)
 
 
-# Laws ---------------------------------------------------------------------------------------------
-
-
 def test_maps_equal_the_slow_ones_and_are_inverse(space):
     points, base = space.points(40, seed=1), space.point(seed=2)
     logs = log(points, base_point=base, **space.options)
@@ -58,9 +55,6 @@ def test_distance_is_a_metric_and_equals_the_slow_one(space):
     np.testing.assert_array_equal(distance(points, points, **space.options), 0)
     np.testing.assert_array_equal(log(points[0], base_point=points[0], **space.options), 0)
     np.testing.assert_allclose(distance(points, -points, **space.options), np.pi, rtol=1e-6)
-
-
-# Small and large angles ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -109,9 +103,6 @@ def test_log_is_refused_where_the_cosine_is_minus_one_to_rounding(dtype):
         log(inside, base_point=pole)
 
 
-# At the pole --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("q", [1, 2, 7])
 def test_maps_at_the_pole(q, dtype):
@@ -132,24 +123,6 @@ def test_maps_at_the_pole(q, dtype):
     np.testing.assert_allclose(back, log(points, base_point=pole)[:, 1:], atol=space.tolerance)
 
 
-# Shapes and input ---------------------------------------------------------------------------------
-
-
-def test_single_points_and_rows(space):
-    points, base, options = space.points(4, seed=1), space.point(seed=2), space.options
-    angles, tangents = distance(points, base, **options), log(points, base_point=base, **options)
-    back = exp(tangents, base_point=base, **options)
-    assert distance(base, points[:1], **options).shape == (1,)
-    for found, expected in (
-        (distance(base, points, **options), angles),
-        (distance(points[2], base, **options), angles[2]),
-        (log(points[2], base_point=base, **options), tangents[2]),
-        (exp(tangents[2], base_point=base, **options), back[2]),
-    ):
-        assert np.shape(found) == np.shape(expected)
-        np.testing.assert_allclose(found, expected, atol=space.tolerance)
-
-
 @every_input
 def test_kinds_of_input(kind, convert):
     space = chart(kind, np.float64)
@@ -164,8 +137,6 @@ def test_kinds_of_input(kind, convert):
     np.testing.assert_array_equal(points, before)
     np.testing.assert_allclose(log([[0, 1]], base_point=[1, 0]), [[0, np.pi / 2]], atol=1e-15)
 
-
-# Errors -------------------------------------------------------------------------------------------
 
 E1 = [1.0, 0.0, 0.0]
 
@@ -204,24 +175,6 @@ def test_tangents_must_be_orthogonal_up_to_rounding(dtype, kind):
             exp(tangents, base_point=base, **space.options)
 
 
-@pytest.mark.parametrize(("length", "allowed"), [(0.5, 2e-6), (1.0, 2e-6), (4.0, 8e-6)])
-def test_orthogonality_is_relative_to_the_length_or_1(length, allowed):
-    exp([0.9 * allowed, length, 0.0], base_point=E1)
-    with pytest.raises(ValueError, match="orthogonal to base_point"):
-        exp([1.1 * allowed, length, 0.0], base_point=E1)
-
-
-def test_points_of_other_lengths_and_antipodes_are_named(kind):
-    space = chart(kind, np.float64)
-    points = space.points(5, seed=1)
-    points[[1, 4]] = -points[0]
-    with pytest.raises(ValueError, match=r"^2 of the points \(row 1, 4\) are antipodal"):
-        log(points, base_point=points[0], **space.options)
-    points[3] *= 2
-    with pytest.raises(ValueError, match=r"must have unit length; row 3 has length 2\."):
-        distance(points, points[0], **space.options)
-
-
 BAD = [np.nan, 1.0, 0.0]
 TWO = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 THREE = DenseGram(np.eye(3))
@@ -256,9 +209,6 @@ INDEFINITE = DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]]))
 def test_invalid_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-# Huge numbers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -86,15 +86,6 @@ def test_near_and_far_points_under_a_gaussian():
     np.testing.assert_array_equal(angles, [[0, np.pi / 2], [np.pi / 2, 0]])
 
 
-def test_fitted_kernels_are_not_refitted():
-    X = np.random.default_rng(4).standard_normal((8, 2))
-    kernel = Gaussian().fit(10 * X)
-    fixed = Gaussian(sigma=kernel.sigma_)
-    np.testing.assert_allclose(
-        geodesic_distances(X, kernel=kernel), geodesic_distances(X, kernel=fixed), rtol=1e-9
-    )
-
-
 X = unit_vectors(4, 3)
 
 

@@ -59,17 +59,6 @@ def test_farthest_first_equals_a_naive_loop():
     assert len({int(draw("farthest-first", X, 1, seed)[0]) for seed in range(60)}) > 20
 
 
-@pytest.mark.parametrize("name", ["k-means++", "random"])
-def test_weights_of_zero_are_never_drawn(name):
-    X = cloud(30)
-    w = np.where(np.arange(30) % 3 == 0, 1.0, 0.0)
-    for seed in range(20):
-        assert np.all(draw(name, X, 6, seed, w) % 3 == 0)
-    w = np.zeros(30)
-    w[-1] = 1e-300
-    assert draw(name, X, 1, 0, w)[0] == 29
-
-
 @pytest.mark.parametrize("name", SEEDINGS)
 def test_the_first_point_follows_the_weights(name):
     """Frequencies of 3000 draws lie within chi-square of probabilities (99.9 % of 4 degrees)."""
