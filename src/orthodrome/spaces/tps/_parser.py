@@ -36,9 +36,6 @@ def number_and_index(kind: str, index: int) -> str:
     return f"{kind} {index + 1} (index {index})"
 
 
-# ---------------------------------------------------------------------------- lines
-
-
 def name_and_text(source: Any) -> tuple[str, str]:
     """Return the name and the text of a file, given as a path or an open file."""
     try:
@@ -61,50 +58,12 @@ def name_and_text(source: Any) -> tuple[str, str]:
         raise ValueError(f"{name} is a folder, not a TPS file; pass the path of a file.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
-    return name, _decoded(content) if isinstance(content, bytes) else content
-
-
-def _decoded(content: bytes) -> str:
+    if not isinstance(content, bytes):
+        return name, content
     try:
-        return content.decode("utf-8")
+        return name, content.decode("utf-8")
     except UnicodeDecodeError:
-        return content.decode("latin-1")
-
-
-class Lines:
-    """The unread lines with their numbers, and errors that name a line."""
-
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
-        # splitlines would also split at form feeds, and line numbers would differ from editors'.
-        # DOS programs may end a text with Ctrl-Z.
-        self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a"))
-        while len(self._lines) > 1 and not self._lines[-1].strip():
-            self._lines.pop()
-        self.last = len(self._lines)
-        for number, line in enumerate(self._lines, start=1):
-            if "\0" in line:
-                raise self.error(
-                    number, "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
-                )
-        stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
-        self.remaining = deque(
-            line for line in stripped if line[1] and not line[1].startswith(_REMARK)
-        )
-
-    def peek(self) -> tuple[int, str]:
-        """Return the number and the text of the next line; the text is empty at the end."""
-        return self.remaining[0] if self.remaining else (self.last, "")
-
-    def error(self, number: int, reason: str) -> ValueError:
-        """Return an error with the file, the line number, the reason and the (shortened) line."""
-        line = self._lines[number - 1].strip()
-        if len(line) > _MAX_SHOWN:
-            line = line[:_MAX_SHOWN] + "…"
-        return ValueError(f"{self.name}, line {number}: {reason}. The line is {line!r}.")
-
-
-# ---------------------------------------------------------------------------- specimens
+        return name, content.decode("latin-1")
 
 
 @dataclass
@@ -117,13 +76,11 @@ class Points:
 
 @dataclass
 class Specimen:
-    """One specimen while it is being read."""
+    """One specimen while it is being read; its blocks are the landmarks, then each curve."""
 
     line: int
-    position: int
-    dimension: int = 2
-    landmarks: Points | None = None
-    curves: list[Points] = field(default_factory=list)
+    index: int
+    blocks: list[Points] = field(default_factory=list)
     fields: dict[str, str] = field(default_factory=dict)
     field_lines: dict[str, int] = field(default_factory=dict)
     scale: float = math.nan
@@ -132,69 +89,89 @@ class Specimen:
     def name(self) -> str:
         # PureWindowsPath splits at both kinds of slashes.
         stem = PureWindowsPath(self.fields.get("IMAGE", "")).stem
-        return self.fields.get("ID") or stem or str(self.position)
+        return self.fields.get("ID") or stem or str(self.index + 1)
 
     @property
     def label(self) -> str:
         """The label in error messages."""
-        return f"specimen {self.name!r} (index {self.position - 1})"
-
-    def blocks(self) -> list[Points]:
-        """Return the landmarks, then each curve."""
-        return [*([] if self.landmarks is None else [self.landmarks]), *self.curves]
+        return f"specimen {self.name!r} (index {self.index})"
 
     def coordinates(self, *, with_curves: bool) -> Floats:
         """Return the landmarks and, with `with_curves`, the points of the curves after them."""
-        return np.concatenate([b.coordinates for b in self.blocks()[: None if with_curves else 1]])
-
-    def other(self) -> dict[str, str]:
-        """Return the fields whose names are not reserved."""
-        return {key: value for key, value in self.fields.items() if key not in RESERVED}
+        return np.concatenate([b.coordinates for b in self.blocks[: None if with_curves else 1]])
 
 
 class Parser:
-    """Parser of lines into specimens, in one pass."""
+    """Parser of a text into specimens, in one pass; its errors name a line."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
+        # splitlines would also split at form feeds, and line numbers would differ from editors'.
+        # DOS programs may end a text with Ctrl-Z.
+        self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a").rstrip())
+        for number, line in enumerate(self._lines, start=1):
+            if "\0" in line:
+                raise self.error(
+                    number, "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
+                )
+        stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
+        self._remaining = deque(
+            line for line in stripped if line[1] and not line[1].startswith(_REMARK)
+        )
         self._specimens: list[Specimen] = []
         # The fields before the first LM; None until the first LM is read.
         self._leading: frozenset[str] | None = None
         # The meaning of commas, and the line that determined it.
         self._commas: tuple[str, int] | None = None
 
+    def error(self, number: int, reason: str) -> ValueError:
+        """Return an error with the file, the line number, the reason and the (shortened) line."""
+        line = self._lines[number - 1].strip()
+        if len(line) > _MAX_SHOWN:
+            line = line[:_MAX_SHOWN] + "…"
+        return ValueError(f"{self._name}, line {number}: {reason}. The line is {line!r}.")
+
+    def _peek(self) -> tuple[int, str]:
+        """Return the number and the text of the next line; the text is empty at the end."""
+        return self._remaining[0] if self._remaining else (len(self._lines), "")
+
     def specimens(self) -> list[Specimen]:
         """Parse all lines."""
-        while self._lines.remaining:
-            number, text = self._lines.remaining.popleft()
+        while self._remaining:
+            number, text = self._remaining.popleft()
             match = FIELD.fullmatch(text)
             if match is None:
-                raise self._lines.error(number, _reason(text))
-            spelling = match[1].upper()
+                raise self.error(number, _reason(text))
+            spelling, value = match[1].upper(), match[2]
             key = _ALIASES.get(spelling, spelling)
             specimen = self._specimen_of(key, number)
-            self._store(specimen, key, match[2], number)
+            self._store(specimen, key, value, number)
             if key == "LM":
-                specimen.dimension = 3 if spelling == "LM3" else 2
-                count = self._read_count(match[2], spelling, number)
-                specimen.landmarks = self._read_points(specimen, spelling, count, number)
+                dimension = 3 if spelling == "LM3" else 2
+                specimen.blocks.append(self._read_points(spelling, value, dimension, number))
             elif key == "CURVES":
-                self._read_curves(specimen, number)
+                self._read_curves(specimen, value, number)
             elif key == "POINTS":
-                raise self._lines.error(number, "more POINTS= than the CURVES= before it declares")
-            elif key == "SCALE":
-                specimen.scale = self._read_scale(match[2], number)
-        self._check_end()
+                raise self.error(number, "more POINTS= than the CURVES= before it declares")
+            elif key == "SCALE" and value:
+                commas = _is_number(value, _COMMA_NUMBER)
+                decimal = value.replace(",", ".") if commas else value
+                specimen.scale = self._read_number(decimal, number)
+        if self._leading is None:
+            raise self.error(len(self._lines), "the file has no LM= or LM3=, so no landmarks")
+        if not self._specimens[-1].blocks:
+            raise self.error(
+                self._specimens[-1].line,
+                "this specimen has no LM=: the file ends without an LM= for it",
+            )
         return self._specimens
 
     def _specimen_of(self, key: str, number: int) -> Specimen:
         """Return the specimen that a field belongs to, which may be a new one."""
-        current = self._specimens[-1] if self._specimens else None
-        if current is None or (
-            current.landmarks is not None and (key == "LM" or key in (self._leading or ()))
-        ):
-            current = Specimen(line=number, position=len(self._specimens) + 1)
-            self._specimens.append(current)
+        starts = key == "LM" or key in (self._leading or ())
+        if not self._specimens or (self._specimens[-1].blocks and starts):
+            self._specimens.append(Specimen(number, len(self._specimens)))
+        current = self._specimens[-1]
         if key == "LM" and self._leading is None:
             before = frozenset(current.fields)
             self._leading = before if before & _IDENTITY else frozenset()
@@ -203,7 +180,7 @@ class Parser:
     def _store(self, specimen: Specimen, key: str, value: str, number: int) -> None:
         if key in specimen.fields:
             if key in _IDENTITY or key == "CURVES":
-                raise self._lines.error(
+                raise self.error(
                     number,
                     f"a second {key}= for one specimen; the first is on line "
                     f"{specimen.field_lines[key]}, and no LM= starts a new specimen between them",
@@ -212,124 +189,95 @@ class Parser:
         specimen.fields[key] = value
         specimen.field_lines[key] = number
 
-    def _read_curves(self, specimen: Specimen, number: int) -> None:
-        if specimen.landmarks is None:
-            raise self._lines.error(
+    def _read_curves(self, specimen: Specimen, value: str, number: int) -> None:
+        if not specimen.blocks:
+            raise self.error(
                 number, "curves before the landmarks; move them below the LM= of their specimen"
             )
-        count = self._read_count(specimen.fields["CURVES"], "CURVES", number)
+        dimension = specimen.blocks[0].coordinates.shape[1]
+        count = self._read_count(value, "CURVES", number)
         for index in range(count):
-            header, text = self._lines.peek()
+            header, text = self._peek()
             match = FIELD.fullmatch(text)
             if match is None or match[1].upper() != "POINTS":
-                raise self._lines.error(
+                raise self.error(
                     header,
                     f"CURVES={count} on line {number} declares {count} blocks that begin with "
                     f"POINTS=; expected block {index + 1} here",
                 )
-            self._lines.remaining.popleft()
-            points = self._read_count(match[2], "POINTS", header)
-            specimen.curves.append(self._read_points(specimen, "POINTS", points, header))
+            self._remaining.popleft()
+            specimen.blocks.append(self._read_points("POINTS", match[2], dimension, header))
 
     def _read_count(self, value: str, keyword: str, number: int) -> int:
         if not _COUNT.fullmatch(value):
-            raise self._lines.error(number, f"{keyword}= needs a whole number, got {value[:20]!r}")
+            raise self.error(number, f"{keyword}= needs a whole number, got {value[:20]!r}")
         return int(value)
 
-    def _read_points(self, specimen: Specimen, keyword: str, count: int, header: int) -> Points:
+    def _read_points(self, keyword: str, value: str, dimension: int, header: int) -> Points:
+        count = self._read_count(value, keyword, header)
         rows: list[list[float]] = []
         numbers: list[int] = []
         while len(rows) < count:
-            number, text = self._lines.peek()
-            coordinates = _without_remark(text)
+            number, text = self._peek()
+            coordinates = _TRAILING_REMARK.sub("", text)
             if not text or "=" in coordinates:
-                raise self._lines.error(
+                raise self.error(
                     number,
                     f"{keyword}={count} on line {header} declares {count} lines of coordinates; "
                     f"found {len(rows)} before {'this line' if text else 'the end of the file'}",
                 )
-            self._lines.remaining.popleft()
-            rows.append(self._read_coordinates(coordinates, specimen.dimension, keyword, number))
+            self._remaining.popleft()
+            parts = self._split(coordinates, dimension, number)
+            if len(parts) != dimension:
+                advice = "; use LM3= for three" if keyword == "LM" and len(parts) == 3 else ""
+                raise self.error(
+                    number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
+                )
+            rows.append([self._read_number(part, number) for part in parts])
             numbers.append(number)
-        return Points(np.array(rows, dtype=np.float64).reshape(-1, specimen.dimension), numbers)
+        return Points(np.array(rows, dtype=np.float64).reshape(-1, dimension), numbers)
 
-    def _read_coordinates(
-        self, text: str, dimension: int, keyword: str, number: int
-    ) -> list[float]:
-        parts = self._split_at_commas(text, dimension, number) if "," in text else text.split()
-        if len(parts) != dimension:
-            advice = "; use LM3= for three" if keyword == "LM" and len(parts) == 3 else ""
-            raise self._lines.error(
-                number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
-            )
-        return [self._read_number(part, number) for part in parts]
-
-    def _split_at_commas(self, text: str, dimension: int, number: int) -> list[str]:
-        """Split a line with commas into numbers; :func:`read_tps` describes the rules."""
+    def _split(self, text: str, dimension: int, number: int) -> list[str]:
+        """Split a line into numbers; :func:`read_tps` describes the rules for commas."""
         by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
-        if len(by_blanks) == dimension and all(map(_is_comma_number, by_blanks)):
+        if "," not in text:
+            return by_blanks
+        if len(by_blanks) == dimension and all(_is_number(x, _COMMA_NUMBER) for x in by_blanks):
             meaning, parts = "decimal signs", [part.replace(",", ".") for part in by_blanks]
-        elif len(by_commas) == dimension and all(map(_is_number, by_commas)):
+        elif len(by_commas) == dimension and all(_is_number(x, _NUMBER) for x in by_commas):
             meaning, parts = "separators", by_commas
         else:
-            raise self._lines.error(
+            raise self.error(
                 number,
                 f"expected {dimension} coordinates, with commas either as decimal signs or as "
                 "separators",
             )
-        if self._commas is None:
-            self._commas = meaning, number
-        elif self._commas[0] != meaning:
-            raise self._lines.error(
+        self._commas = self._commas or (meaning, number)
+        if self._commas[0] != meaning:
+            raise self.error(
                 number,
                 f"commas are {meaning} here and {self._commas[0]} on line {self._commas[1]}; use "
                 "one kind throughout",
             )
         return parts
 
-    def _read_scale(self, value: str, number: int) -> float:
-        if not value:
-            return math.nan
-        decimal = value.replace(",", ".") if _is_comma_number(value) else value
-        return self._read_number(decimal, number)
-
     def _read_number(self, text: str, number: int) -> float:
         if text.upper() in _MISSING:
             return math.nan
         if not _NUMBER.fullmatch(text):
-            raise self._lines.error(number, f"{text[:20]!r} is not a number")
+            raise self.error(number, f"{text[:20]!r} is not a number")
         if math.isinf(value := float(text)):
-            raise self._lines.error(number, f"the number {text[:20]!r} is too large")
+            raise self.error(number, f"the number {text[:20]!r} is too large")
         return value
-
-    def _check_end(self) -> None:
-        if not self._specimens or self._leading is None:
-            raise self._lines.error(
-                self._lines.last, "the file has no LM= or LM3=, so no landmarks"
-            )
-        if self._specimens[-1].landmarks is None:
-            raise self._lines.error(
-                self._specimens[-1].line,
-                "this specimen has no LM=: the file ends without an LM= for it",
-            )
 
 
 def _reason(text: str) -> str:
     """Return the reason why a line without a keyword is an error."""
-    parts = _without_remark(text).replace(",", " ").split()
+    parts = _TRAILING_REMARK.sub("", text).replace(",", " ").split()
     if all(_NUMBER.fullmatch(part) for part in parts):
         return "coordinates outside a block; the LM= or POINTS= before them has too small a count"
     return "expected a field such as ID=name, or coordinates after LM= or POINTS="
 
 
-def _without_remark(text: str) -> str:
-    """Return a line of coordinates without a remark after them."""
-    return _TRAILING_REMARK.sub("", text)
-
-
-def _is_number(text: str) -> bool:
-    return text.upper() in _MISSING or _NUMBER.fullmatch(text) is not None
-
-
-def _is_comma_number(text: str) -> bool:
-    return text.upper() in _MISSING or _COMMA_NUMBER.fullmatch(text) is not None
+def _is_number(text: str, pattern: re.Pattern[str]) -> bool:
+    return text.upper() in _MISSING or pattern.fullmatch(text) is not None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._core.checks import check_choice, check_flag
 from ..._core.types import Floats
-from ._parser import Lines, Parser, Points, Specimen, name_and_text, number_and_index
+from ._parser import RESERVED, Parser, Specimen, name_and_text, number_and_index
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,132 +204,105 @@ def read_tps(
     check_choice(missing, ("error", "nan"), "missing", "read_tps")
     check_choice(negative, ("missing", "keep"), "negative", "read_tps")
     check_choice(curves, ("drop", "append"), "curves", "read_tps")
-    lines = Lines(*name_and_text(path))
-    specimens = Parser(lines).specimens()
+    parser = Parser(*name_and_text(path))
+    specimens = parser.specimens()
     appended = curves == "append"
-    _check_uniform(lines, specimens, with_curves=appended)
-    _resolve_missing(lines, specimens, missing=missing, negative=negative, with_curves=appended)
-    if apply_scale:
-        for specimen in specimens:
-            _apply_scale(lines, specimen)
+    _check_uniform(parser, specimens, appended)
+    negative_is_missing = negative == "missing" and _negative_is_missing(
+        parser, specimens, appended
+    )
+    for specimen in specimens:
+        _mark_missing(parser, specimen, negative_is_missing, missing == "error", appended)
+        if apply_scale:
+            _apply_scale(parser, specimen)
     return TPSFile(
         landmarks=np.stack([specimen.coordinates(with_curves=appended) for specimen in specimens]),
         ids=[specimen.name for specimen in specimens],
         images=[specimen.fields.get("IMAGE") or None for specimen in specimens],
         scales=np.array([specimen.scale for specimen in specimens]),
-        curves=[[] if appended else [c.coordinates for c in s.curves] for s in specimens],
+        curves=[[] if appended else [b.coordinates for b in s.blocks[1:]] for s in specimens],
         comments=[specimen.fields.get("COMMENT") or None for specimen in specimens],
-        other=[specimen.other() for specimen in specimens],
+        other=[{key: s.fields[key] for key in s.fields if key not in RESERVED} for s in specimens],
     )
 
 
-# ---------------------------------------------------------------------------- the whole file
-
-
-def _check_uniform(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> None:
-    """Raise unless all specimens have equal numbers of landmarks and dimensions."""
-    what = "landmarks and points of curves" if with_curves else "landmarks"
-    first = specimens[0]
-    count, dimension = first.coordinates(with_curves=with_curves).shape
-    for specimen in specimens[1:]:
-        other_count, other_dimension = specimen.coordinates(with_curves=with_curves).shape
-        for found, expected, unit in (
-            (other_dimension, dimension, "dimensions"),
-            (other_count, count, what),
-        ):
+def _check_uniform(parser: Parser, specimens: list[Specimen], with_curves: bool) -> None:
+    """Raise unless all specimens have as many landmarks and dimensions as the first one."""
+    units = ("landmarks and points of curves" if with_curves else "landmarks", "dimensions")
+    shapes = [specimen.coordinates(with_curves=with_curves).shape for specimen in specimens]
+    for specimen, shape in zip(specimens, shapes, strict=True):
+        for found, expected, unit in reversed([*zip(shape, shapes[0], units, strict=True)]):
             if found != expected:
-                raise lines.error(
+                raise parser.error(
                     specimen.field_lines["LM"],
                     f"{specimen.label} has {found} {unit}, but the first specimen, "
-                    f"{first.name!r}, has {expected}; all must have the same number",
+                    f"{specimens[0].name!r}, has {expected}; all must have the same number",
                 )
 
 
-def _resolve_missing(
-    lines: Lines, specimens: list[Specimen], *, missing: str, negative: str, with_curves: bool
+def _mark_missing(
+    parser: Parser, specimen: Specimen, negative: bool, raises: bool, with_curves: bool
 ) -> None:
-    """Replace missing points by NaN, or raise an error at the first one."""
-    negative_is_missing = negative == "missing" and _negative_is_missing(
-        lines, specimens, with_curves=with_curves
-    )
-    for specimen in specimens:
-        for index, block in enumerate(specimen.blocks()):
-            points = block.coordinates
-            absent: NDArray[np.bool_] = np.any(np.isnan(points), axis=1)
-            if negative_is_missing:
-                absent[np.all(~(points >= 0), axis=1)] = True
-            if missing == "error" and absent.any() and (with_curves or not index):
-                row = int(np.argmax(absent))
-                raise lines.error(
-                    block.lines[row],
-                    _missing_message(
-                        specimen,
-                        index,
-                        row,
-                        sign=negative_is_missing and bool((points[row] < 0).any()),
-                    ),
-                )
-            points[absent] = np.nan
+    """Set missing points to NaN, or raise; with `negative`, negative points are missing."""
+    for index, block in enumerate(specimen.blocks):
+        points = block.coordinates
+        absent: NDArray[np.bool_] = np.isnan(points).any(axis=1)
+        if negative:
+            absent |= ~(points >= 0).any(axis=1)
+        if raises and absent.any() and (with_curves or not index):
+            row = int(np.argmax(absent))
+            what = number_and_index("point" if index else "landmark", row)
+            curve = f" of {number_and_index('curve', index - 1)}" if index else ""
+            sign = negative and (points[row] < 0).any()
+            raise parser.error(
+                block.lines[row],
+                f"{what}{curve} of {specimen.label} is missing"
+                + (" (negative coordinates)" if sign else "")
+                + "; impute it, or pass missing='nan' to read it as NaN"
+                + (", or negative='keep' if it is a position" if sign else ""),
+            )
+        points[absent] = np.nan
 
 
-def _missing_message(specimen: Specimen, index: int, row: int, *, sign: bool) -> str:
-    """Return the error message for a missing point, marked by negative coordinates if `sign`."""
-    curve = f"{number_and_index('point', row)} of {number_and_index('curve', index - 1)}"
-    return (
-        f"{curve if index else number_and_index('landmark', row)} of {specimen.label} is missing"
-        + (" (negative coordinates)" if sign else "")
-        + "; impute it, or pass missing='nan' to read it as NaN"
-        + (", or negative='keep' if it is a position" if sign else "")
-    )
-
-
-def _negative_is_missing(lines: Lines, specimens: list[Specimen], *, with_curves: bool) -> bool:
-    """Return whether negative coordinates mark missing points.
-
-    If they may be positions, raise an error at the first such landmark. Dropped curves are ignored.
-    """
-    blocks = [block for specimen in specimens for block in specimen.blocks()]
-    wanted = blocks if with_curves else [specimen.blocks()[0] for specimen in specimens]
-    points, numbers = _points_and_lines(blocks)
+def _negative_is_missing(parser: Parser, specimens: list[Specimen], with_curves: bool) -> bool:
+    """Return whether negative coordinates mark missing points; raise if they may be positions."""
+    blocks = [
+        (index, block) for specimen in specimens for index, block in enumerate(specimen.blocks)
+    ]
+    points = np.concatenate([block.coordinates for _, block in blocks])
+    lines = [number for _, block in blocks for number in block.lines]
+    wanted = [with_curves or not index for index, block in blocks for _ in block.lines]
     has_negative, has_positive = (points < 0).any(axis=1), (points >= 0).any(axis=1)
     mixed = has_negative & has_positive
     if has_positive.any() and not mixed.any():
         return True
-    points, wanted_numbers = _points_and_lines(wanted)
-    suspect = (points < 0).any(axis=1) & ~(points >= 0).any(axis=1)
+    suspect = has_negative & ~has_positive & np.array(wanted, dtype=bool)
     if not suspect.any():
         return False
     evidence = (
-        f"line {numbers[int(np.argmax(mixed))]} has coordinates of both signs"
+        f"line {lines[int(np.argmax(mixed))]} has coordinates of both signs"
         if mixed.any()
         else "no point of the file would be left"
     )
-    raise lines.error(
-        wanted_numbers[int(np.argmax(suspect))],
+    raise parser.error(
+        lines[int(np.argmax(suspect))],
         f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
         "pass negative='keep' if they are, or write NA for missing landmarks",
     )
 
 
-def _points_and_lines(blocks: list[Points]) -> tuple[Floats, list[int]]:
-    return (
-        np.concatenate([block.coordinates for block in blocks]),
-        [number for block in blocks for number in block.lines],
-    )
-
-
-def _apply_scale(lines: Lines, specimen: Specimen) -> None:
+def _apply_scale(parser: Parser, specimen: Specimen) -> None:
     if not specimen.scale > 0:
         problem = "no SCALE" if math.isnan(specimen.scale) else "a SCALE that is not positive"
-        raise lines.error(
+        raise parser.error(
             specimen.field_lines.get("SCALE", specimen.field_lines["LM"]),
             f"{specimen.label} has {problem}; correct the file, or pass apply_scale=False",
         )
-    for block in specimen.blocks():
+    for block in specimen.blocks:
         with np.errstate(over="ignore"):
             block.coordinates *= specimen.scale
         if np.isinf(block.coordinates).any():
-            raise lines.error(
+            raise parser.error(
                 specimen.field_lines["SCALE"],
                 f"the scaled coordinates of {specimen.label} are too large",
             )

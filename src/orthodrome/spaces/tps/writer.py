@@ -105,34 +105,27 @@ def write_tps(
     written: list[str] = []
     for i in range(n):
         entries = {name: values[i] for name, values in columns.items()}
+        specimen = number_and_index("specimen", i)
         written += [f"LM{'' if dimension == 2 else dimension}={k}", *_coordinate_lines(points[i])]
-        written += _field_lines(entries, number_and_index("specimen", i), dimension)
+        written += _curve_lines(entries["curves"], specimen, dimension)
+        written += _field_lines(entries, specimen)
     if target.is_dir():
         raise ValueError(f"{target} is a folder; pass the path of a file to write_tps.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
     write_atomically(target, ("\n".join(written) + "\n").encode("utf-8"))
-    _warn_if_negative(points)
-
-
-def _warn_if_negative(points: Floats) -> None:
-    """Warn about landmarks that :func:`read_tps` would read as missing, or reject."""
     below = (points < 0).all(axis=2)
     if below.any():
-        specimen, landmark = (int(i) for i in np.argwhere(below)[0])
+        i, j = (int(index) for index in np.argwhere(below)[0])
         warn_user(
-            f"{number_and_index('landmark', landmark).capitalize()} of "
-            f"{number_and_index('specimen', specimen)} has only negative coordinates, which mark "
-            "a missing landmark in a TPS file; read it with "
-            "read_tps(path, negative='keep')."
+            f"{number_and_index('landmark', j).capitalize()} of {number_and_index('specimen', i)} "
+            "has only negative coordinates, which mark a missing landmark in a TPS file; read it "
+            "with read_tps(path, negative='keep')."
         )
 
 
-# ---------------------------------------------------------------------------- arrays
-
-
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
-    """Return complex and flat landmarks as (n, k, 2), others unchanged."""
+    """Return complex or flat landmarks with an axis of coordinates, others unchanged."""
     check_not_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
@@ -169,7 +162,7 @@ def _check_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
     return array.astype(np.float64)
 
 
-def _check_scales(scales: ArrayLike | None, n: int) -> list[float | None] | None:
+def _check_scales(scales: ArrayLike | None, n: int) -> list[str | None] | None:
     """Return the scales, with None for NaN."""
     if scales is None:
         return None
@@ -179,7 +172,7 @@ def _check_scales(scales: ArrayLike | None, n: int) -> list[float | None] | None
         raise ValueError(
             f"scales of write_tps must be {n} positive finite numbers, or NaN; got {array!r}."
         )
-    return [None if math.isnan(scale) else scale for scale in array.astype(np.float64).tolist()]
+    return [None if math.isnan(x) else repr(x) for x in array.astype(np.float64).tolist()]
 
 
 def _check_length(values: Any, n: int, what: str) -> list[Any]:
@@ -207,27 +200,32 @@ def _coordinate_lines(points: Floats) -> list[str]:
     return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
 
 
-def _field_lines(entries: dict[str, Any], specimen: str, dimension: int) -> list[str]:
-    """Return the lines of a specimen after its landmarks."""
-    lines = (
-        [] if entries["curves"] is None else _curve_lines(entries["curves"], specimen, dimension)
-    )
-    if entries["images"] not in (None, ""):
-        lines.append(f"IMAGE={_one_line(entries['images'], 'images', specimen)}")
+def _field_lines(entries: dict[str, Any], specimen: str) -> list[str]:
+    """Return the lines of all fields except the coordinates."""
     name = entries["ids"]
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
-        name = str(name)
+        entries["ids"] = str(name)
     if name is None or name == "":
         raise ValueError(f"The id of {specimen} is {name!r}; it must be a name.")
-    lines.append(f"ID={_one_line(name, 'ids', specimen)}")
-    if entries["scales"] is not None:
-        lines.append(f"SCALE={entries['scales']!r}")
-    if entries["comments"] not in (None, ""):
-        lines += _text_lines("COMMENT", entries["comments"], "comments", specimen)
-    return lines if entries["other"] is None else lines + _other_lines(entries["other"], specimen)
+    lines: list[str] = []
+    for key, what in _FIELDS.items():
+        if entries[what] not in (None, ""):
+            lines += _text_lines(key, entries[what], what, specimen)
+    fields = {} if entries["other"] is None else entries["other"]
+    if not isinstance(fields, Mapping):
+        raise ValueError(
+            f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
+            f"{specimen}."
+        )
+    for key, text in fields.items():
+        _check_name(key, specimen)
+        lines += _text_lines(key, text, f"other[{key!r}]", specimen)
+    return lines
 
 
 def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
+    if curves is None:
+        return []
     if not isinstance(curves, Sequence | np.ndarray):
         raise ValueError(
             f"curves of write_tps must hold a list of curves for each specimen, or None; got "
@@ -246,22 +244,10 @@ def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
 
 
 def _text_lines(key: str, text: Any, what: str, specimen: str) -> list[str]:
-    """Return one field for each line of a text."""
-    parts = text.split("\n") if isinstance(text, str) else [text]
+    """Return one line of a field for each line of its text; names have only one."""
+    split = isinstance(text, str) and key not in ("ID", "IMAGE")
+    parts = text.split("\n") if split else [text]
     return [f"{key}={_one_line(part, what, specimen)}" for part in parts]
-
-
-def _other_lines(fields: Any, specimen: str) -> list[str]:
-    if not isinstance(fields, Mapping):
-        raise ValueError(
-            f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
-            f"{specimen}."
-        )
-    lines = []
-    for key, text in fields.items():
-        _check_name(key, specimen)
-        lines += _text_lines(key, text, f"other[{key!r}]", specimen)
-    return lines
 
 
 def _check_name(key: Any, specimen: str) -> None:
@@ -290,4 +276,6 @@ def _one_line(text: Any, what: str, specimen: str) -> str:
     return text
 
 
+# The parameter of each field, in the order of writing.
+_FIELDS = {"IMAGE": "images", "ID": "ids", "SCALE": "scales", "COMMENT": "comments"}
 _UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")  # UTF-8 has no lone surrogates
