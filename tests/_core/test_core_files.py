@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,24 +140,6 @@ def test_links_and_long_names(tmp_path):
     for name in ("x" * 250, "é" * 125):
         write_atomically(tmp_path / name, b"whole")
         assert (tmp_path / name).read_bytes() == b"whole"
-
-
-def test_old_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", lambda *_, **__: None)  # as if killed
-        patch.setattr(os, "replace", lambda *_: None)
-        write_atomically(tmp_path / "a", b"left")
-        write_atomically(tmp_path / "b", b"left")
-    old, others = sorted(tmp_path.iterdir()), ["a.tmp", ".a.orthodrome-part"]
-    for name in others:
-        (tmp_path / name).write_bytes(b"")
-    write_atomically(tmp_path / "a", b"")
-    assert len(os.listdir(tmp_path)) == 5  # they are recent
-    for file in (*old, *(tmp_path / name for name in others)):
-        os.utime(file, (0, 0))
-    write_atomically(tmp_path / "a", b"")
-    assert [file.exists() for file in old].count(True) == 1  # that of the other file
-    assert len(os.listdir(tmp_path)) == 4
 
 
 def test_concurrent_writers_of_one_file(tmp_path):

@@ -50,6 +50,11 @@ class RowError(ValueError):
         return RowError(self.message, *(int(numbers[row]) for row in self.rows))
 
 
+def invalid(name: str, owner: str, requirement: str, value: Any) -> ValueError:
+    """Return an error with the parameter, its owner, the requirement and the value."""
+    return ValueError(f"{name} of {owner} must be {requirement}; got {value!r}.")
+
+
 @contextmanager
 def rows_renumbered(numbers: Any) -> Iterator[None]:
     """Replace row numbers in a RowError: row i becomes ``numbers[i]``, the caller's row."""
@@ -122,13 +127,13 @@ def check_choice(value: Any, choices: Iterable[Any], name: str, owner: str) -> N
         value is option or (type(value) is type(option) and value == option) for option in options
     ):
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} of {owner} must be one of {listed}; got {value!r}.")
+        raise invalid(name, owner, f"one of {listed}", value)
 
 
 def check_callback(value: Any, owner: str) -> None:
     """Raise unless `value` is callable or None."""
     if not (value is None or callable(value)):
-        raise ValueError(f"callback of {owner} must be a function or None; got {value!r}.")
+        raise invalid("callback", owner, "a function or None", value)
 
 
 def check_finite_vector(values: Any, size: int | None, name: str, owner: str) -> Floats:
@@ -149,7 +154,7 @@ def check_finite_vector(values: Any, size: int | None, name: str, owner: str) ->
 def check_flag(value: Any, name: str, owner: str) -> bool:
     """Return `value`, or raise unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} of {owner} must be True or False; got {value!r}.")
+        raise invalid(name, owner, "True or False", value)
     return bool(value)
 
 
@@ -157,9 +162,9 @@ def check_path(value: Any, name: str, owner: str) -> Path:
     """Return `value` as a path, or raise unless it is a string or a path."""
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str):
-        raise ValueError(f"{name} of {owner} must be a path (str or PathLike); got {value!r}.")
+        raise invalid(name, owner, "a path (str or PathLike)", value)
     if not path or "\0" in path:
-        raise ValueError(f"{name} of {owner} must be the name of a file or folder; got {path!r}.")
+        raise invalid(name, owner, "the name of a file or folder", path)
     return Path(path)
 
 
@@ -180,9 +185,7 @@ def check_integer(
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     if not is_integer or value < minimum or (maximum is not None and value > maximum):
         upper = "" if maximum is None else f" and <= {maximum}"
-        raise ValueError(
-            f"{name} of {owner} must be an integer >= {minimum}{upper}; got {value!r}."
-        )
+        raise invalid(name, owner, f"an integer >= {minimum}{upper}", value)
     return int(value)
 
 
@@ -200,7 +203,7 @@ def check_number(value: Any, name: str, owner: str) -> float:
     """Return `value` as float, or raise unless it is a finite number."""
     number = as_number(value)
     if not math.isfinite(number):
-        raise ValueError(f"{name} of {owner} must be a finite number; got {value!r}.")
+        raise invalid(name, owner, "a finite number", value)
     return number
 
 
@@ -221,9 +224,7 @@ def check_positive(
         lower = ">= 0" if or_zero else "> 0"
         upper = "" if math.isinf(maximum) else f" and <= {maximum:g}"
         finite = "" if infinite else "finite "
-        raise ValueError(
-            f"{name} of {owner} must be a {finite}number {lower}{upper}; got {value!r}."
-        )
+        raise invalid(name, owner, f"a {finite}number {lower}{upper}", value)
     return number
 
 
@@ -231,7 +232,7 @@ def check_power(value: Any, name: str, owner: str) -> float:
     """Return `value` as float, or raise unless it is in (0, 2]."""
     check_positive(value, name, owner)
     if value > 2:
-        raise ValueError(f"{name} of {owner} must be in (0, 2]; got {value!r}.")
+        raise invalid(name, owner, "in (0, 2]", value)
     return float(value)
 
 
@@ -240,10 +241,8 @@ def check_random_state(value: Any, owner: str) -> None:
     is_seed = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
     generators = (np.random.RandomState, np.random.Generator)
     if not (value is None or is_seed or isinstance(value, generators)):
-        raise ValueError(
-            f"random_state of {owner} must be an integer >= 0, a RandomState, a Generator or None; "
-            f"got {value!r}."
-        )
+        requirement = "an integer >= 0, a RandomState, a Generator or None"
+        raise invalid("random_state", owner, requirement, value)
 
 
 def check_sample_weight(

@@ -52,8 +52,11 @@ def sketch(values: np.ndarray, decimals: int) -> list[float]:
 def _content(value: Any) -> Any:
     """Return the content of an object, independent of shared references."""
     name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, np.ndarray):
-        return _array_content(value)
+    if isinstance(value, np.ndarray) and value.dtype.hasobject:
+        return ["objects", value.shape, _content(value.ravel().tolist())]
+    if isinstance(value, np.ndarray):  # joblib would distinguish orders and memory maps
+        values = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        return ["array", value.dtype.str, value.shape, hashlib.sha256(values).hexdigest()]
     if scipy.sparse.issparse(value):
         csr = value.tocsr(copy=True)
         csr.sum_duplicates()
@@ -79,15 +82,3 @@ def _content(value: Any) -> Any:
         return [name, _content([value.__func__, value.__self__])]
     attributes = None if isinstance(value, type) else getattr(value, "__dict__", None)
     return [name, _content(attributes)] if attributes else value
-
-
-def _array_content(array: np.ndarray) -> Any:
-    """Return dtype, shape and a hash of the values in C order, without copying the array."""
-    if array.dtype.hasobject:
-        return ["objects", array.shape, _content(array.ravel().tolist())]
-    rows, result = np.atleast_1d(array), hashlib.sha256()
-    step = max(1, 2**22 // max(1, rows[:1].nbytes))
-    for first in range(0, len(rows) if rows.nbytes else 0, step):
-        block = np.ascontiguousarray(rows[first : first + step])
-        result.update(block.reshape(-1).view(np.uint8).data)
-    return ["array", array.dtype.str, array.shape, result.hexdigest()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import math
 import os
 import secrets
@@ -53,8 +52,7 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
             check_regular_file(path)
             with _errors_name(path):
                 target = _target(path)
-                name = f"{_temporary_prefix(target)}{secrets.token_hex(8)}{_SUFFIX}"
-                temporary = target.with_name(name)
+                temporary = target.with_name(f".{secrets.token_hex(8)}{_SUFFIX}")
                 pending.append((temporary, target, os.fspath(path)))
                 _write(temporary, target, content)
         for temporary, target, name in pending:
@@ -64,21 +62,11 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
         for temporary, _, _ in pending:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-    for _, target, _ in pending:
-        _remove_leftovers(target)
-
-
-def _temporary_prefix(target: Path) -> str:
-    """Return the prefix of temporary names for a file: a hash, as the name itself may be long."""
-    return f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:12]}."
-
-
-def _remove_leftovers(target: Path) -> None:
-    """Remove old temporary files of killed processes."""
-    for temporary in target.parent.glob(f"{_temporary_prefix(target)}*{_SUFFIX}"):
-        with suppress(OSError):
-            if time.time() - temporary.stat().st_mtime > _MAX_AGE:
-                temporary.unlink()
+    for folder in {target.parent for _, target, _ in pending}:
+        for leftover in folder.glob(f".*{_SUFFIX}"):
+            with suppress(OSError):
+                if time.time() - leftover.stat().st_mtime > _MAX_AGE:
+                    leftover.unlink()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from .checks import (
     check_integer,
     check_positive,
     check_random_state,
+    invalid,
 )
 from .memory import parse_bytes
 
@@ -67,10 +68,8 @@ def count_or_fraction(*, or_none: bool = False) -> Check:
         number, is_integer = as_number(value), isinstance(value, numbers.Integral)
         valid = number >= 1 if is_integer else 0 < number < 1
         if not (valid or (or_none and value is None)):
-            raise ValueError(
-                f"{name} of {owner} must be an integer >= 1 or a fraction between 0 and 1{none}; "
-                f"got {value!r}."
-            )
+            requirement = f"an integer >= 1 or a fraction between 0 and 1{none}"
+            raise invalid(name, owner, requirement, value)
 
     return check
 
@@ -82,9 +81,7 @@ def grid(*, or_zero: bool = False) -> Check:
         values = check_finite_vector(value, None, name, owner)
         if not len(values) or np.any(values < 0 if or_zero else values <= 0):
             bound = ">= 0" if or_zero else "> 0"
-            raise ValueError(
-                f"{name} of {owner} must be one or more numbers {bound}; got {value!r}."
-            )
+            raise invalid(name, owner, f"one or more numbers {bound}", value)
 
     return check
 
