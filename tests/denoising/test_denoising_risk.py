@@ -8,15 +8,19 @@ from sklearn.base import clone
 
 from orthodrome import KernelPCA
 from orthodrome.denoising.cleaning import clean
-from orthodrome.denoising.noise import image_noise, sequence_noise
-from orthodrome.denoising.risk import Risk, Sample, Trial, estimate_risk
+from orthodrome.denoising.image import image_noise
 from orthodrome.denoising.selection import (
+    Risk,
+    Sample,
+    Trial,
     _descend,
     _scaled_kernels,
     choose,
     component_counts,
+    estimate_risk,
     has_scale_rule,
 )
+from orthodrome.denoising.sequence import sequence_noise
 from orthodrome.kernels import Gaussian, Linear, Matern
 
 

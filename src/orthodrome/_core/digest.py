@@ -56,7 +56,7 @@ def _content(value: Any) -> Any:
         return ["objects", value.shape, _content(value.ravel().tolist())]
     if isinstance(value, np.ndarray):  # joblib would distinguish orders and memory maps
         values = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-        return ["array", value.dtype.str, value.shape, hashlib.sha256(values).hexdigest()]
+        return ["array", value.dtype.str, value.shape, hashlib.sha256(values.data).hexdigest()]
     if scipy.sparse.issparse(value):
         csr = value.tocsr(copy=True)
         csr.sum_duplicates()

@@ -17,8 +17,7 @@ from .._core.warn import warn_user
 from ..decomposition import KernelPCA
 from ..eigen.leading import check_solver
 from ..kernels import Precomputed, as_kernel
-from .risk import Trial
-from .selection import Choice, choose, component_counts, has_scale_rule
+from .selection import Choice, Trial, choose, component_counts, has_scale_rule
 
 # Size of the perturbation for estimating the divergence, in units of the noise level.
 _EPSILON = 0.1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -14,9 +16,8 @@ from ..base import last_fit_kept
 from ..decomposition import KernelPCA
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
-from .noise import image_noise
 from .patches import Block, PatchGrid
-from .risk import Sample, Trial
+from .selection import Sample, Trial
 
 _BAND_PATCHES = 4096  # patches in memory at once
 # The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise on
@@ -38,7 +39,7 @@ class PatchDenoiser(KernelDenoiser):
     are projected on these components, and the pre-images of the projections are averaged where they
     overlap. This is the experiment of Schraudolph et al. (§5.2) and of Kim et al., with automatic
     parameters: scikit-image estimates the noise level; Stein's unbiased risk estimate
-    (:class:`~orthodrome.denoising.risk.Risk`) selects the scale of the kernel, the number of
+    (:class:`~orthodrome.denoising.selection.Risk`) selects the scale of the kernel, the number of
     components and the blend.
 
     Parameters
@@ -296,3 +297,32 @@ def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if highest > limits.max:  # conversion to float64 rounds a 64-bit maximum up
         highest = float(np.nextafter(highest, 0.0))
     return np.clip(np.rint(pixels), lowest, highest).astype(dtype)
+
+
+def image_noise(image: NDArray[Any]) -> float:
+    """Estimate the standard deviation of Gaussian noise in an image.
+
+    scikit-image's ``estimate_sigma`` computes it from the median of the finest wavelet
+    coefficients. It treats fine texture as noise, so low levels are overestimated. For several
+    channels the root mean square is returned.
+
+    Parameters
+    ----------
+    image : ndarray of shape (height, width, channels)
+        The image, of floating numbers.
+    """
+    try:
+        from skimage.restoration import estimate_sigma
+
+        with warnings.catch_warnings():
+            # scikit-image warns about constant channels
+            warnings.simplefilter("ignore")
+            levels = np.asarray(estimate_sigma(image, channel_axis=-1), dtype=np.float64)
+    except ImportError as error:  # scikit-image imports PyWavelets only when it is used
+        raise ImportError(
+            "noise='auto' needs scikit-image and PyWavelets: pip install 'orthodrome[image]'. Or "
+            "pass the standard deviation of the noise, noise=…"
+        ) from error
+    level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))
+    rounding_error = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())
+    return level if level > rounding_error else 0.0

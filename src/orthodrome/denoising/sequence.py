@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,9 +13,11 @@ from .._core.random import as_random_state
 from ..base import last_fit_kept
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
-from .noise import sequence_noise
-from .risk import Sample, Trial
+from .selection import Sample, Trial
 
+# The median of |x| for x ~ N(0, 1), and the sum of squared coefficients of the third difference.
+_MEDIAN_OF_ABSOLUTE = 0.6744897501960817
+_THIRD_DIFFERENCE = 1 + 9 + 9 + 1
 # Maximum number of frames for the estimate of the risk.
 _TRIAL_FRAMES = 2000
 
@@ -29,7 +32,7 @@ class SequenceDenoiser(KernelDenoiser):
     A frame is one point, the absolute coordinates of all joints (Schraudolph et al., §5.4). Kernel
     PCA finds the components in which the frames vary; each frame is replaced by the pre-image of
     its projection on these components. The order of the frames matters only for the estimate of the
-    noise level. Stein's unbiased risk estimate (:class:`~orthodrome.denoising.risk.Risk`) selects
+    noise level. Stein's unbiased risk estimate (:class:`~orthodrome.denoising.selection.Risk`) selects
     the other parameters.
 
     Parameters
@@ -137,3 +140,26 @@ class SequenceDenoiser(KernelDenoiser):
         perturbed = Sample(perturbed_points[chosen], perturbed_points[queries])
         values, query_signs = original.queries.ravel(), signs[queries].ravel()
         return Trial(original, perturbed, np.ravel, values, query_signs, epsilon)
+
+
+def sequence_noise(frames: NDArray[Any]) -> float:
+    r"""Estimate the standard deviation of Gaussian noise in a smooth sequence.
+
+    If the motion is smooth, its third difference is mostly noise, with the variance
+    :math:`(1 + 9 + 9 + 1) s^2`; the median of the absolute values is robust to jumps. Coarsely
+    sampled motion is treated as noise.
+
+    Parameters
+    ----------
+    frames : ndarray of shape (n_frames, n_features)
+        The sequence, at least 4 frames.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> walk = np.sin(np.linspace(0, 20, 1000))[:, None] + np.arange(6.0)
+    >>> round(sequence_noise(walk + 0.1 * rng.standard_normal(walk.shape)), 2)
+    0.1
+    """
+    median = float(np.median(np.abs(np.diff(frames, n=3, axis=0))))
+    return median / (_MEDIAN_OF_ABSOLUTE * math.sqrt(_THIRD_DIFFERENCE))

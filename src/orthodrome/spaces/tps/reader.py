@@ -246,9 +246,8 @@ def _mark_missing(
     """Set missing points to NaN, or raise; with `negative`, negative points are missing."""
     for index, block in enumerate(specimen.blocks):
         points = block.coordinates
-        absent: NDArray[np.bool_] = np.isnan(points).any(axis=1)
-        if negative:
-            absent |= ~(points >= 0).any(axis=1)
+        below = negative & ~(points >= 0).any(axis=1)
+        absent: NDArray[np.bool_] = below | np.isnan(points).any(axis=1)
         if raises and absent.any() and (with_curves or not index):
             row = int(np.argmax(absent))
             what = number_and_index("point" if index else "landmark", row)
