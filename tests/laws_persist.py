@@ -37,7 +37,7 @@ from orthodrome.datasets import make_landmark_shapes
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Kernel, Matern, Normalized, Polynomial
-from orthodrome.persist import archive, encode
+from orthodrome.persist import archive, nodes
 
 N, M = 36, 9
 
@@ -285,7 +285,7 @@ def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest:
 
 def packed_unchecked(model: Any) -> bytes:
     """Return the file of a model with arrays of any dtype."""
-    with mock.patch.object(encode, "_plain", lambda array, where: array):
+    with mock.patch.object(nodes, "_plain", lambda array, where: array):
         return archive.pack(model)
 
 

@@ -21,7 +21,7 @@ from orthodrome._core.checks import RowError
 from orthodrome.eigen import Dense, Hebbian, Krylov, Nystroem
 from orthodrome.kernels import Cosine, Kernel, Precomputed
 from orthodrome.kernels._prepared import Prepared
-from orthodrome.persist import decode
+from orthodrome.persist import nodes
 from orthodrome.persist.allowed import OBJECTS, is_plain
 from orthodrome.persist.parts import check_parts, table_of
 
@@ -202,7 +202,7 @@ def copied(value: Any, known: dict[int, Any]) -> Any:
         made = object.__new__(type(value))
         made.__dict__.update(copied(vars(value), known))
         if type(value).__module__.startswith("orthodrome."):
-            decode.check_parameters(made)
+            nodes.check_parameters(made)
     else:
         made = value
     known[id(value)] = made

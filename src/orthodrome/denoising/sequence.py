@@ -32,8 +32,8 @@ class SequenceDenoiser(KernelDenoiser):
     A frame is one point, the absolute coordinates of all joints (Schraudolph et al., §5.4). Kernel
     PCA finds the components in which the frames vary; each frame is replaced by the pre-image of
     its projection on these components. The order of the frames matters only for the estimate of the
-    noise level. Stein's unbiased risk estimate (:class:`~orthodrome.denoising.selection.Risk`) selects
-    the other parameters.
+    noise level. Stein's unbiased risk estimate
+    (:class:`~orthodrome.denoising.selection.Risk`) selects the other parameters.
 
     Parameters
     ----------

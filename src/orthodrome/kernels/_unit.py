@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from .._core.checks import RowError, as_array, check_positive
-from .._core.types import Array, Floats
+from .._core.checks import RowError
+from .._core.types import Array
 from .._core.unit import LENGTH_TOLERANCE
 
 
@@ -23,7 +21,7 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
     what : str, default="X"
         The name of the data in error messages.
     """
-    values = _as_vector(diagonal, what)
+    values = diagonal.astype(np.float64, copy=False)
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise RowError(
@@ -40,11 +38,8 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
             "k(x, x) > 0, such as Gaussian.",
             row,
         )
-    radius = float(np.mean(values))
-    if expected is not None:
-        radius = check_positive(expected, "expected", "squared_radius")
-    default = LENGTH_TOLERANCE[values.dtype]
-    tolerance = LENGTH_TOLERANCE.get(getattr(diagonal, "dtype", None), default)
+    radius = float(np.mean(values)) if expected is None else expected
+    tolerance = LENGTH_TOLERANCE.get(diagonal.dtype, LENGTH_TOLERANCE[values.dtype])
     worst = int(np.argmax(np.abs(values - radius)))
     if abs(values[worst] - radius) > tolerance * radius:
         other = int(np.argmax(np.abs(values - values[worst])))
@@ -59,14 +54,3 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
             other,
         )
     return radius
-
-
-def _as_vector(diagonal: Any, what: str) -> Floats:
-    """Validate k(x, x) and return it as a float64 vector of at least one entry."""
-    values = as_array(diagonal, "k(x, x)", what)
-    if values.ndim != 1 or not len(values) or values.dtype.kind not in "fiu":
-        raise ValueError(
-            f"k(x, x) of {what} must be a vector of real numbers, one per point and at least "
-            f"one; got {values.dtype} of shape {values.shape}."
-        )
-    return values.astype(np.float64, copy=False)

@@ -1,5 +1,5 @@
 """Save and load model files, which hold data and no code."""
 
-from .files import load, save
+from .archive import load, save
 
 __all__ = ["load", "save"]

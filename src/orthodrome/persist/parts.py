@@ -39,7 +39,7 @@ from ..kernels._prepared import Prepared
 from ..kernels._profiles import has_profile
 from ..preimage.manifold import has_fixed_point
 from .allowed import OBJECTS
-from .decode import parameter_names
+from .nodes import parameter_names
 
 Scope = dict[str, Any]  # sizes by letter, and the kernel
 
