@@ -247,7 +247,7 @@ def _mark_missing(
     for index, block in enumerate(specimen.blocks):
         points = block.coordinates
         below = negative & ~(points >= 0).any(axis=1)
-        absent: NDArray[np.bool_] = below | np.isnan(points).any(axis=1)
+        absent = np.asarray(below | np.isnan(points).any(axis=1))
         if raises and absent.any() and (with_curves or not index):
             row = int(np.argmax(absent))
             what = number_and_index("point" if index else "landmark", row)
