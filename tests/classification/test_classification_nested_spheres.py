@@ -5,9 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.model_selection import StratifiedKFold
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from laws_classification import KERNEL, gaussian, three_classes
@@ -211,3 +214,52 @@ def test_a_long_circle_is_warned_about_if_it_is_a_feature():
         narrow.set_params(features="paper").fit(X, y)
     with pytest.warns(UserWarning, match="The points take up"):
         narrow.set_params(features="scores").fit(X, y)
+
+
+# ------------------------------------------------------------------ probabilities
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_probabilities_are_calibrated(load):
+    X, y = load(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X[:400]), y[:400].astype(str)
+    train, test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=1)
+    model = estimator(20, kernel="gaussian", sphere="great").fit(train, y_train)
+    probabilities = model.predict_proba(test)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
+    best = model.classes_[probabilities.argmax(axis=1)]
+    np.testing.assert_array_equal(best, model.predict(test))
+    # as good as Platt's method on the same features, and far better than a guess
+    oracle = CalibratedClassifierCV(LinearSVC()).fit(model.features_, y_train)
+    expected = log_loss(y_test, oracle.predict_proba(model.features_of(test)))
+    found = log_loss(y_test, probabilities)
+    assert found < 1.05 * expected + 0.02
+    assert found < 0.35 * np.log(len(model.classes_))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 9), (1, 2, 9), (2, 2), (3, 40)])
+def test_probabilities_of_small_classes(sizes):
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = 4.0 * y[:, None] + np.random.default_rng(0).standard_normal((len(y), 3))
+    model = estimator(2).fit(X, y)
+    probabilities = model.predict_proba(X)
+    assert np.all(np.isfinite(probabilities))
+    assert probabilities.shape == (len(y), len(sizes))
+    shuffled = np.random.default_rng(1).permutation(len(y))
+    again = estimator(2).fit(X[shuffled], y[shuffled]).predict_proba(X)
+    np.testing.assert_allclose(again, probabilities, atol=1e-3)
+
+
+def test_labels_without_relation_to_the_data_get_equal_probabilities():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 3)), rng.integers(0, 2, 200)
+    assert np.all(np.abs(estimator(3).fit(X, y).predict_proba(X) - 0.5) < 0.15)
+
+
+def test_a_model_of_an_older_version_has_no_probabilities():
+    model = estimator(2).fit(*three_classes(30))
+    del model.temperature_
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'") as caught:
+        model.predict_proba([[0.0, 0.0]])
+    assert "Fit it again" in str(caught.value.__cause__)

@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.svm import LinearSVC
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_classes, check_power, check_targets, rows_renumbered
@@ -23,8 +24,12 @@ from ..base import KernelEstimator, last_fit_kept
 from ..decomposition import KernelPNS
 from ..kernels import Precomputed
 from ..sphere.nested import CHOICES, NestedSpheres
+from .calibration import residual_temperature, softmax_of_residuals
 
 FEATURES = ("scores", "paper")
+
+# Number of folds for the temperature of the probabilities.
+_N_FOLDS = 5
 
 # Outside this range, liblinear over- or underflows, does not end, and ignores Ctrl-C.
 _MIN_C, _MAX_C = 1e-50, 1e50
@@ -46,6 +51,15 @@ def _check_powers(value: Any, name: str, owner: str) -> None:
 def _check_folds(value: Any, name: str, owner: str) -> None:
     if isinstance(value, numbers.Integral):  # scikit-learn checks the rest
         integer(2)(value, name, owner)
+
+
+def _is_calibrated(model: Any) -> bool:
+    if hasattr(model, "svm_") and not hasattr(model, "temperature_"):
+        raise AttributeError(
+            "This NestedSpheresClassifier has no predict_proba: it was saved by a version without "
+            "probabilities. Fit it again."
+        )
+    return True
 
 
 class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
@@ -112,6 +126,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         The fitted nested spheres.
     svm_ : sklearn.svm.LinearSVC
         The fitted support vector machines.
+    temperature_ : float
+        Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -229,6 +245,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             self.kernel_ = self.decomposition_.kernel_
             self.features_ = self._features(fitting.nested_spheres_, fitting.sphere_coordinates_)
             self.svm_ = _fit_machines(self.features_, labels, self.C)
+            self.temperature_ = _temperature(self.features_, labels, self.C)
         self.n_components_ = self.features_.shape[1]
 
     def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
@@ -363,12 +380,64 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         features = self.features_of(X)
         return self.svm_.predict(features)
 
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+        r"""Return the class probabilities: a softmax of the decision values.
+
+        .. math:: p_c(x) \propto \exp(f_c(x) / T)
+
+        For two classes, the decision values are f and -f. The temperature T (``temperature_``) is
+        the same for all classes. It maximises the likelihood of training points that were left out
+        of the support vector machines, in five folds. The features are not fitted again: they do
+        not depend on the labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`features_of`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1, in the order of ``classes_``. The largest is that of the predicted class.
+        """
+        features = self.features_of(X)
+        return softmax_of_residuals(-_decisions(self.svm_, features), self.temperature_)
+
 
 def _fit_machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
     """Fit one linear support vector machine per class, as if features had unit mean square."""
     scale = float(np.sqrt(np.mean(features**2))) or 1.0
     # equivalent to features / scale, but with coefficients for the unscaled features
     return LinearSVC(C=C / scale**2, intercept_scaling=scale, dual=False).fit(features, labels)
+
+
+def _decisions(machines: LinearSVC, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the decision values with a column for each class."""
+    found = machines.decision_function(features)
+    return found if found.ndim == 2 else np.column_stack([-found, found])
+
+
+def _temperature(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> float:
+    """Return the temperature of the probabilities, from decision values of left-out points.
+
+    The only point of a class is never left out.
+    """
+    owners, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    order = np.lexsort(features.T)  # the folds do not depend on the order of rows
+    order = order[counts[owners[order]] > 1]
+    if len(order) == 0:
+        return 1.0
+    values = np.empty((len(labels), len(counts)))
+    folds = StratifiedKFold(min(_N_FOLDS, int(counts.max())), shuffle=True, random_state=0)
+    with warnings.catch_warnings():  # about classes with fewer points than folds
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        for _, test in folds.split(order, owners[order]):
+            left_out = order[test]
+            kept = np.setdiff1d(np.arange(len(labels)), left_out)
+            machines = _fit_machines(features[kept], labels[kept], C)
+            values[left_out] = _decisions(machines, features[left_out])
+    return residual_temperature(-values[order], owners[order], np.ones(len(order)))
 
 
 @contextmanager

@@ -86,7 +86,7 @@ ClassResidualClassifier | classes_: any(c); alphas_: weights(a); alpha_: number;
     _later_: dict:c,kernel
 KernelRidgeRegressionClassifier | sigmas_: any(_)
 NestedSpheresClassifier | classes_: any(c); decomposition_: KernelPNS; features_: float(_,f);
-    _circle_: flag; svm_: LinearSVC:c,f; n_components_: size(f)
+    _circle_: flag; svm_: LinearSVC:c,f; n_components_: size(f); temperature_: -positive
 KernelDenoiser | n_components_: size(k); model_: n_components_ ? KernelPCA:k : KernelPCA?;
     explained_variance_ratio_: float(k); noise_: number_or_nan; blend_: number
 
