@@ -494,7 +494,7 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
     ids=["hint", "info", "note"],
 )
 def test_control_characters_of_files_are_escaped(here, capsys, arguments, monkeypatch):
-    monkeypatch.setattr("orthodrome.app.forecast._probe", lambda *_: {"page": 0.0})
+    monkeypatch.setattr("orthodrome.app.info._probe", lambda *_: {"page": 0.0})
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
     rows = [[*x, f"{name}{ESCAPE}"] for x, name in zip(X * [1, 1e5, 1, 1], names, strict=True)]

@@ -14,11 +14,18 @@ import pytest
 from optional import needs
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core import machine
-from orthodrome.app import forecast
+from orthodrome.app import info as forecast
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import embed
-from orthodrome.app.forecast import estimate, estimate_line, format_seconds, kpga_plan
-from orthodrome.app.info import _reach, describe, description_lines
+from orthodrome.app.info import (
+    _reach,
+    describe,
+    description_lines,
+    estimate,
+    estimate_line,
+    format_seconds,
+    kpga_plan,
+)
 from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.inputs.checks import check_memory
 from orthodrome.app.memory import available_memory, resident_memory

@@ -12,7 +12,7 @@ A run uses these modules, in this order:
 ``pages``               shared sections of the HTML pages
 ======================  ==========================================================================
 
-``info`` describes data, ``forecast`` estimates time and memory, ``demo`` runs the demonstration.
+``info`` describes data and estimates time and memory, ``demo`` runs the demonstration.
 """
 
 from __future__ import annotations

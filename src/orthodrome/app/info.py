@@ -1,9 +1,18 @@
-"""The command info: describe data, suggest a kernel, and estimate time and memory."""
+"""The command info: describe data, suggest a kernel, and estimate time and memory.
+
+To estimate the time of a command, a probe runs it on a sample of the rows, with the solver and the
+storage that will be used for all rows. Its time is extrapolated to n rows as n^p, where p depends
+on the plan of the fit: 3 if LAPACK decomposes the whole Gram matrix, 2 for products with the Gram
+matrix, 1 for explicit coordinates. The memory is that of the plan. Expect only the right order of
+magnitude.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +21,20 @@ from numpy.typing import NDArray
 from .._core.memory import format_bytes
 from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
-from ..kernels import Kernel, as_fitted_kernel
+from ..kernels import Kernel, as_fitted_kernel, as_kernel
+from ..plan import Plan, Request, make_plan
+from ..plots._matplotlib import house_style
+from ..plots.report import render_report
+from ..rows import as_rows
 from ..sphere.karcher import find_mean
-from .forecast import estimate, estimate_line, kpga_plan
+from .clustering import cluster
+from .embedding import MAX_NEIGHBOR_ROWS, embed
 from .inputs import Data
 from .inputs.checks import column_names, format_names
-from .memory import available_memory
+from .memory import available_memory, resident_memory
+from .models import Choice, last_step, make_model
 from .pages import count
-from .results import sample_rows
+from .results import sample_rows, select_rows
 
 _MAX_SPREAD_ROWS = 1000
 # Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
@@ -34,6 +49,13 @@ _STORAGE = {
     "recompute": "recomputed for each product",
     "auto": "chosen during the fit",
 }
+_WARM_UP_ROWS, _PROBE_ROWS, _ANCHOR_PROBE_ROWS = 32, 500, 2000  # rows of the probes
+# Seconds to import the package; capped, since the process may have done other work before.
+_IMPORT_SECONDS = min(time.process_time(), 10.0)
+_NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
+
+# The method of each command, and its options up to the number of components or clusters.
+_COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("mixture", "-k")}
 
 
 def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[str, Any]:
@@ -61,7 +83,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         - kernel, kernel_reason, sigma: the suggested kernel, the reason, and its bandwidth;
         - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
         - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
-        - estimates: one for each command, see :func:`orthodrome.app.forecast.estimate`;
+        - estimates: one for each command, see :func:`orthodrome.app.info.estimate`;
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
 
@@ -78,20 +100,28 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
     """
     n = len(data)
     matrix = data.X.reshape(n, -1)
-    scales = _Scales(matrix, data.columns)
-    notes, advice = list(data.notes), scales.advice(standardize=data.kind == "table")
+    notes = list(data.notes)
+    advice: list[str] = []
+    constant, ratio, unusable = _scales(data, matrix, advice)
     n_duplicates = n - len(_distinct(matrix))
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
-    unusable = scales.unusable()
     name, reason = (None, unusable) if unusable else _suggest_kernel(data, matrix)
     kernel = _fit_kernel(name, data, notes)
     sigma = getattr(kernel, "sigma_", None)
-    plan = None if kernel is None else kpga_plan(data, name, min(n_components, n))
-    estimates = _estimates(data, name, plan, notes) if probe and plan is not None else []
-    available = available_memory()
+    reach = None if kernel is None else _reach(kernel, data, notes)
+    plan, estimates = None, []
+    if kernel is not None:
+        plan = kpga_plan(data, name, min(n_components, n))
+        estimates = _estimates(data, name, plan, notes) if probe else []
     sizes = _class_sizes(data, advice)
-    advice += _memory_advice(estimates, available)
+    available = available_memory()
+    for each in estimates:
+        if available is not None and each["extra_bytes"] > available:
+            advice.append(
+                f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but "
+                f"only {format_bytes(available)} are available. Use a sample of the rows."
+            )
     return {
         "path": data.path,
         "kind": data.kind,
@@ -103,16 +133,16 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         "id_name": data.id_name,
         "label_name": data.label_name,
         "class_sizes": sizes,
-        "constant_columns": scales.constant,
+        "constant_columns": constant,
         "n_duplicates": n_duplicates,
-        "scale_ratio": scales.ratio,
+        "scale_ratio": ratio,
         "kernel": name,
         "kernel_reason": reason,
         "sigma": None if sigma is None else float(sigma),
-        "reach": None if kernel is None else _reach(kernel, data, notes),
-        "solver": None if plan is None else plan.name,
-        "storage": None if plan is None else plan.storage,
-        "plan_reason": None if plan is None else plan.reason,
+        "reach": reach,
+        "solver": getattr(plan, "name", None),
+        "storage": getattr(plan, "storage", None),
+        "plan_reason": getattr(plan, "reason", None),
         "estimates": estimates,
         "available_bytes": available,
         "notes": notes,
@@ -152,70 +182,53 @@ def description_lines(info: dict[str, Any]) -> list[str]:
 # ---------------------------------------------------------------------------- columns and rows
 
 
-class _Scales:
-    """The spread of each column, and whether its values can be squared without overflow.
+def _scales(
+    data: Data, matrix: NDArray[Any], advice: list[str]
+) -> tuple[tuple[str, ...], float, str]:
+    """Return the constant columns, the ratio of spreads, and why no method can use the data.
 
-    Distances and standard deviations are computed from squares.
+    Distances and standard deviations are computed from squares, which may overflow or underflow.
+    Append advice on columns to remove, to standardise, or to convert to other units.
     """
-
-    def __init__(self, matrix: NDArray[Any], columns: Sequence[str]) -> None:
-        self.n, self.columns = len(matrix), columns
-        # scaled first, so that no square overflows or underflows
-        self.sizes = np.abs(matrix).max(axis=0).astype(np.float64)
-        spreads = (matrix / np.where(self.sizes > 0, self.sizes, 1.0)).std(axis=0) * self.sizes
-        varies = (matrix != matrix[0]).any(axis=0)
-        smallest = np.finfo(np.float64).smallest_subnormal
-        self.spreads = np.where(varies, np.maximum(spreads, smallest), 0.0)
-        self.constant = self._names(self.spreads == 0)
-        self.ratio = 1.0
-        if varies.any():
-            with np.errstate(over="ignore"):
-                ratio = float(self.spreads.max() / self.spreads[varies].min())
-            self.ratio = min(ratio, float(np.finfo(np.float64).max))  # JSON has no infinity
-        limits = np.finfo(matrix.dtype)
-        self.huge = self.sizes > np.sqrt(float(limits.max)) / _SQUARE_MARGIN
-        self.tiny = varies & (self.spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
-
-    def _names(self, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
-        return tuple(name for name, keep in zip(self.columns, chosen, strict=True) if keep)
-
-    def unusable(self) -> str:
-        """Return why no method can use these data, or an empty string."""
-        if not self.spreads.any():
-            return "all rows are equal" if self.n > 1 else "there is only one row"
-        if self.huge.any():
-            return "some values are too large: their squares overflow"
-        if (self.tiny | (self.spreads == 0)).all():
-            return "the differences are too small: their squares underflow to zero"
-        return ""
-
-    def advice(self, *, standardize: bool) -> list[str]:
-        """Return which columns to remove, to standardise, or to convert to other units."""
-        if not self.spreads.any():
-            reason = "All rows are equal" if self.n > 1 else "There is only one row"
-            return [f"{reason}: nothing can be embedded, clustered or classified."]
-        advice = []
-        if standardize and self.constant:
-            advice.append(f"Constant columns carry no information: {format_names(self.constant)}.")
-        if standardize and self.ratio > _MAX_SCALE_RATIO and not (self.huge | self.tiny).any():
-            smallest = self.columns[int(np.argmin(np.where(self.spreads, self.spreads, np.inf)))]
-            advice.append(
-                f"Standard deviations of the columns differ by a factor of {self.ratio:.2g}, from "
-                f"{smallest} to {self.columns[int(np.argmax(self.spreads))]}, so distances depend "
-                "almost only on the latter. Use --standardize."
+    # scaled first, so that no square overflows or underflows
+    sizes = np.abs(matrix).max(axis=0).astype(np.float64)
+    spreads = (matrix / np.where(sizes > 0, sizes, 1.0)).std(axis=0) * sizes
+    varies = (matrix != matrix[0]).any(axis=0)
+    spreads = np.where(varies, np.maximum(spreads, np.finfo(np.float64).smallest_subnormal), 0.0)
+    columns = np.array(data.columns, dtype=object)
+    constant = tuple(columns[~varies])
+    if not varies.any():
+        reason = "all rows are equal" if len(matrix) > 1 else "there is only one row"
+        advice.append(f"{reason.capitalize()}: nothing can be embedded, clustered or classified.")
+        return constant, 1.0, reason
+    with np.errstate(over="ignore"):
+        ratio = float(spreads.max() / spreads[varies].min())
+    ratio = min(ratio, float(np.finfo(np.float64).max))  # JSON has no infinity
+    limits = np.finfo(matrix.dtype)
+    huge = sizes > np.sqrt(float(limits.max)) / _SQUARE_MARGIN
+    tiny = varies & (spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
+    if data.kind == "table" and constant:
+        advice.append(f"Constant columns carry no information: {format_names(constant)}.")
+    if data.kind == "table" and ratio > _MAX_SCALE_RATIO and not (huge | tiny).any():
+        smallest = columns[np.argmin(np.where(varies, spreads, np.inf))]
+        advice.append(
+            f"Standard deviations of the columns differ by a factor of {ratio:.2g}, from "
+            f"{smallest} to {columns[np.argmax(spreads)]}, so distances depend almost only on the "
+            "latter. Use --standardize."
+        )
+    for extreme, effect in (
+        (huge, f"values as large as {sizes.max():.2g} overflow"),
+        (tiny, f"differences as small as {spreads[varies].min():.2g} are zero"),
+    ):
+        if extreme.any():
+            units = (
+                f"Use other units (--standardize would fail too): {format_names(columns[extreme])}."
             )
-        units = "Use other units (--standardize would fail too):"
-        if self.huge.any():
-            advice.append(
-                f"Squares of values as large as {self.sizes.max():.2g} overflow. {units} "
-                f"{format_names(self._names(self.huge))}."
-            )
-        if self.tiny.any():
-            advice.append(
-                f"Squares of differences as small as {self.spreads[self.tiny].min():.2g} are zero. "
-                f"{units} {format_names(self._names(self.tiny))}."
-            )
-        return advice
+            advice.append(f"Squares of {effect}. {units}")
+    if huge.any():
+        return constant, ratio, "some values are too large: their squares overflow"
+    reason = "the differences are too small: their squares underflow to zero"
+    return constant, ratio, reason if (tiny | ~varies).all() else ""
 
 
 def _distinct(matrix: NDArray[Any]) -> NDArray[Any]:
@@ -332,10 +345,108 @@ def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> l
     return estimates
 
 
-def _memory_advice(estimates: list[dict[str, Any]], available: int | None) -> list[str]:
-    return [
-        f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but only "
-        f"{format_bytes(available)} are available. Use a sample of the rows."
-        for each in estimates
-        if available is not None and each["extra_bytes"] > available
-    ]
+def estimate_line(values: dict[str, Any]) -> str:
+    """Format an estimate as one line of text."""
+    return (
+        f"{values['command']} ({values['method']}): {format_seconds(values['seconds'])} and "
+        f"{format_bytes(values['peak_bytes'])} of memory for `{values['arguments']}`; a rough "
+        "estimate"
+    )
+
+
+def kpga_plan(data: Data, kernel: str | None, n_components: int) -> Plan:
+    """Return the plan of a kernel PGA fit: solver and storage."""
+    choice = Choice("kpga", kernel, parameters={"n_components": n_components})
+    model = last_step(make_model(choice, data))
+    kernel_object = as_kernel(model.kernel)
+    rows = as_rows(data.X, kernel_object, model)
+    return make_plan(rows, kernel_object, Request.of(model, passes=model._geometry.passes))
+
+
+def estimate(
+    data: Data, plan: Plan, command: str, kernel: str | None, count: int
+) -> dict[str, Any]:
+    """Estimate the time and memory of a command.
+
+    Parameters
+    ----------
+    data : Data
+        All rows.
+    plan : Plan
+        The plan of a decomposition of all rows.
+    command : {"embed", "cluster"}
+        "embed" uses kernel PGA, "cluster" a mixture.
+    kernel : str or None
+        The name of the kernel.
+    count : int
+        The number of components or clusters.
+
+    Returns
+    -------
+    dict
+        The command, its method and arguments; seconds, from start to end; peak_bytes, the memory
+        of the process; extra_bytes, the memory of the run itself; probed_rows.
+
+    Raises
+    ------
+    ValueError
+        If the method cannot run on these data. The command would raise the same error.
+    """
+    method, options = _COMMANDS[command]
+    choice = Choice(method, kernel, parameters={"n_components": count})
+    n, on_vectors = len(data), plan.face == "coordinates"
+    size = min(n, _ANCHOR_PROBE_ROWS if on_vectors else _PROBE_ROWS)
+    _probe(data, choice, plan, _WARM_UP_ROWS)  # loads compiled code and plotting
+    seconds = _IMPORT_SECONDS + data.read_seconds
+    for step, duration in _probe(data, choice, plan, size).items():
+        power = 1 if on_vectors else 3 if plan.name == "dense" and step != "clustering" else 2
+        if step == "neighbourhoods":  # computed for a sample
+            seconds += duration * (min(n, MAX_NEIGHBOR_ROWS) / min(size, MAX_NEIGHBOR_ROWS)) ** 2
+        else:
+            seconds += duration * (1 if step == "page" else (n / size) ** power)
+    extra = plan.memory
+    if command == "embed":
+        extra = max(extra, _NEIGHBORS_BYTES * min(n, MAX_NEIGHBOR_ROWS) ** 2)
+    extra += 2 * data.X.nbytes
+    return {
+        "command": command,
+        "method": method,
+        "arguments": f"orthodrome {command} {options} {count}",
+        "seconds": seconds,
+        "peak_bytes": (resident_memory() or 0) + extra,
+        "extra_bytes": extra,
+        "probed_rows": size,
+    }
+
+
+def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float]:
+    """Run a command on a sample of the rows; return the seconds of each step."""
+    sample = select_rows(data, sample_rows(len(data), size, 0))
+    parameters = dict(choice.parameters) | {"storage": plan.storage}
+    parameters["n_components"] = min(parameters["n_components"], len(sample))
+    if plan.name in ("dense", "krylov", "nystroem"):
+        parameters["solver"] = plan.name
+    run: Any = embed if choice.method == "kpga" else cluster
+    with warnings.catch_warnings(), house_style():
+        warnings.simplefilter("ignore")  # the command itself will warn
+        result = run(sample, replace(choice, parameters=parameters))
+        begin = time.perf_counter()
+        render_report("", result.sections())
+    return result.work.seconds | {"page": time.perf_counter() - begin}
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration.
+
+    Examples
+    --------
+    >>> from orthodrome.app.info import format_seconds
+    >>> format_seconds(0.04), format_seconds(75), format_seconds(9000)
+    ('less than 0.1 s', 'about 1.2 min', 'about 2.5 h')
+    """
+    if seconds < 0.1:
+        return "less than 0.1 s"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= size:
+            return f"about {seconds / size:.2g} {unit}"
+    return f"about {seconds:.2g} s"
