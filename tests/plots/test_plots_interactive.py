@@ -31,8 +31,12 @@ def corners(**options):
         "labels": ["a", "b", "a", "c", "b"],
         "label_name": "kind",
         "ids": ["first", "second", "third", "fourth", "fifth"],
-        "features": [[i, i / 3, 0.5, 7, 9] for i in range(5)],
-        "columns": ["one", "two", "three", "four", "five"],
+        "details": {
+            "one": np.arange(5),
+            "two": np.arange(5) / 3,
+            "three": np.full(5, 0.5),
+            "four": [7] * 5,
+        },
     }
     return Scatter(**(arguments | options))
 
@@ -44,9 +48,7 @@ def hostile():
         labels=list(HOSTILE),
         label_name=ATTACK,
         ids=list(HOSTILE),
-        features=[[1.0, 2.0]] * 3,
-        columns=[ATTACK, TAGS],
-        details={IMAGE: list(HOSTILE)},
+        details={IMAGE: list(HOSTILE), ATTACK: [1.0] * 3, TAGS: [2.0] * 3},
         axes=[IMAGE, TAGS],
     )
 
@@ -199,11 +201,9 @@ def test_numbers_are_on_a_scale_and_missing_ones_a_class():
 
 def test_details_and_labels_of_several_kinds():
     labels = np.array([None, 2, "a", 2, "a"], dtype=object)
-    columns = np.array(["one", "two", "three", "four", "five"])
-    data = payload(corners(labels=labels, details={"one": np.arange(5)}, columns=columns))
+    data = payload(corners(labels=labels, details={"one": np.arange(5), "two": list("abcde")}))
     assert [data["groups"][code]["name"] for code in data["codes"]] == ["None", "2", "a", "2", "a"]
-    assert data["details"][0] == ["one", [0, 1, 2, 3, 4]]
-    assert data["details"][1][0] == "one"
+    assert data["details"] == [["one", [0, 1, 2, 3, 4]], ["two", list("abcde")]]
 
 
 def contrast(first, second):
@@ -228,8 +228,6 @@ def test_invalid_arguments_are_named():
         ({"axes": ["a"]}, r"axes of Scatter .*\(3,\).* column of Z"),
         ({"ratios": [1.0]}, r"ratios of Scatter .*\(3,\)"),
         ({"details": {"d": [1]}}, r"details\['d'\] of Scatter .*\(5,\)"),
-        ({"columns": None}, "features and columns of Scatter"),
-        ({"columns": ["a"]}, r"features of Scatter .*\(5, 1\).*\(5, 5\)"),
         ({"Z": [[np.nan, 1.0]]}, "Z contains NaN"),
         ({"Z": np.zeros((0, 2))}, "0 sample"),
     ):

@@ -222,7 +222,7 @@ INVALID = {
         {"y_true": [0], "y_pred": [0]},
         [
             ({"y_true": [0, 1]}, "y_true and y_pred .* got 2 and 1"),
-            ({"y_true": [], "y_pred": []}, "y_true of confusion"),
+            ({"y_true": [], "y_pred": []}, "y_true and y_pred of confusion .* at least 1"),
             ({"y_true": ["a"]}, "y_true and y_pred .* <U1 and int64"),
             ({"labels": ["a"]}, "y_true and labels .* int64 and <U1"),
             ({"normalize": "rows"}, "normalize of confusion .*'rows'"),

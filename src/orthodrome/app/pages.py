@@ -19,6 +19,7 @@ from .models import last_step
 from .results import Result, Work, sample_rows
 
 _PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
+_MAX_FEATURES = 4  # maximum number of features in the text of a point
 MAX_SHAPES = 300  # outlines drawn in one figure
 
 
@@ -35,12 +36,20 @@ def opening_blocks(data: Data, work: Work, description: str) -> list[Block]:
     return [Text(f"{data.path}: {size}; {description}"), *notes]
 
 
-def scatter(data: Data, coordinates: NDArray[np.float64], caption: str, **options: Any) -> Scatter:
+def scatter(
+    data: Data,
+    coordinates: NDArray[np.float64],
+    caption: str,
+    *,
+    details: Any = None,
+    **options: Any,
+) -> Scatter:
     """Return an interactive scatter plot; `options` override those set here."""
-    defaults: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
+    details = dict(details or {})
     if data.kind == "table":
-        defaults |= {"features": data.X, "columns": data.columns}
-    return Scatter(coordinates, caption, ids=data.ids, **defaults | options)
+        details |= zip(data.columns[:_MAX_FEATURES], data.X.T, strict=False)
+    defaults: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
+    return Scatter(coordinates, caption, ids=data.ids, details=details, **defaults | options)
 
 
 def shapes_section(data: Data, names: NDArray[Any], title: str) -> Section:

@@ -160,17 +160,11 @@ def class_legend(
     ax: Axes, handles: Sequence[PathCollection], names: Sequence[str], title: str | None
 ) -> Legend:
     """Add a legend of classes to the right of the axes."""
-    legend = plain_legend(
-        ax,
-        handles,
-        ["\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)" for name in names],
-        title=None if title is None else str(title),
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0.3,
-        handletextpad=0.2,
-        scatterpoints=1,
-    )
+    texts = ["\n".join(textwrap.wrap(name, _LABEL_WIDTH)) or "(empty)" for name in names]
+    place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.3}
+    style = {"handletextpad": 0.2, "scatterpoints": 1}
+    title = None if title is None else str(title)
+    legend = plain_legend(ax, handles, texts, title=title, **place, **style)
     for handle in legend.legend_handles:
         handle.set_sizes([30.0])  # type: ignore[union-attr]  # a scatter
         handle.set_alpha(1.0)  # type: ignore[union-attr]  # a scatter

@@ -17,7 +17,7 @@ from ._matplotlib import Axes, Figure, axes_of, set_title
 _SCALE = "Blues"
 _MAX_PERCENT = 8  # maximum number of classes for counts and percentages in the cells
 _MAX_COUNTS = 40  # maximum number of classes for counts in the cells
-_DARK = 0.179  # luminance with equal contrast to black and white: (L + 0.05)² = 1.05 · 0.05
+_DARK = 0.725  # position on the scale with equal contrast to black and white
 _FRACTION_LABELS = {
     "true": "Fraction of the true class",
     "pred": "Fraction of the predicted class",
@@ -69,15 +69,19 @@ def confusion(
     ['1\n50%', '1\n50%', '1\n100%']
     """
     check_choice(normalize, (*_FRACTION_LABELS, None), "normalize", "confusion")
-    true, predicted = (_check_labels(y, name) for y, name in ((y_true, "true"), (y_pred, "pred")))
-    if len(true) != len(predicted):
+    true = column_or_1d(label_array(y_true, "y_true", "confusion"))
+    predicted = column_or_1d(label_array(y_pred, "y_pred", "confusion"))
+    if len(true) != len(predicted) or not len(true):
         raise ValueError(
-            "y_true and y_pred of confusion must have the same length; "
+            "y_true and y_pred of confusion must have the same length, at least 1; "
             f"got {len(true)} and {len(predicted)}."
         )
     classes = _check_classes(labels, true, predicted)
     counts = _counts(true, predicted, classes)
-    values = _fractions(counts, normalize)
+    values = counts.astype(np.float64)
+    if normalize is not None:
+        axis = {"true": 1, "pred": 0, "all": None}[normalize]
+        values /= np.maximum(values.sum(axis=axis, keepdims=True), 1.0)  # classes without points
     n = len(classes)
     cell = 0.62 if n <= _MAX_PERCENT else 0.34 if n <= _MAX_COUNTS else 0.2
     ax = axes_of(ax, (max(n * cell, 1.6) + 2.4, max(n * cell, 1.6) + 1.3))
@@ -89,13 +93,6 @@ def confusion(
     label = _FRACTION_LABELS.get(normalize or "", "Points")
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.8, aspect=25)
     return set_title(ax, title)
-
-
-def _check_labels(y: ArrayLike, name: str) -> NDArray[Any]:
-    array = column_or_1d(label_array(y, f"y_{name}", "confusion"))
-    if len(array) == 0:
-        raise ValueError(f"y_{name} of confusion must have at least one point.")
-    return array
 
 
 def _check_classes(
@@ -136,18 +133,9 @@ def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) 
     return counts
 
 
-def _fractions(counts: NDArray[np.intp], normalize: str | None) -> NDArray[np.float64]:
-    """Return the values of the cells; 0 for a class without points."""
-    values = counts.astype(np.float64)
-    if normalize is None:
-        return values
-    axis = {"true": 1, "pred": 0, "all": None}[normalize]
-    return values / np.maximum(values.sum(axis=axis, keepdims=True), 1.0)
-
-
 def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, percentages: bool) -> None:
     values = np.asarray(image.get_array())
-    dark = _luminance(image.to_rgba(values)[..., :3]) < _DARK
+    dark = image.norm(values) > _DARK
     digits = len(str(counts.max()))
     # in points, to fit the cell
     size = 9.5 if len(counts) <= _MAX_PERCENT else min(7.5, 28.0 / digits)
@@ -156,12 +144,6 @@ def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, percentages:
         fraction = "\n" + _percent(values[row, column]) if percentages else ""
         color = "white" if dark[row, column] else "black"
         ax.text(column, row, f"{counts[row, column]}{fraction}", color=color, **style)
-
-
-def _luminance(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the relative luminance of sRGB colours, as WCAG 2 defines it."""
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def _percent(fraction: float) -> str:
@@ -183,7 +165,9 @@ def _outline_diagonal(ax: Axes, n: int) -> None:
 def _name_classes(ax: Axes, names: list[str]) -> None:
     """Label both axes with class names, wrapped or shortened to fit."""
     few = len(names) <= _MAX_PERCENT
-    shown = [_fit(name, 16 if few else 22, lines=3 if few else 1) for name in names]
+    width, max_lines = (16, 3) if few else (22, 1)
+    rows = [textwrap.wrap(name, width, max_lines=max_lines, placeholder="…") for name in names]
+    shown = ["\n".join(lines) or "(empty)" for lines in rows]
     positions = np.arange(len(names))
     upright = few and max(len(line) for name in shown for line in name.split("\n")) <= 7
     size = "medium" if few else "small" if len(names) <= _MAX_COUNTS else "xx-small"
@@ -196,8 +180,3 @@ def _name_classes(ax: Axes, names: list[str]) -> None:
         axis.set_ticklabels(shown)  # after set_parse_math, so that names are shown literally
     ax.spines[:].set_visible(False)
     ax.set(xlabel="Predicted class", ylabel="True class")
-
-
-def _fit(name: str, width: int, lines: int) -> str:
-    rows = textwrap.wrap(name, width, max_lines=lines, placeholder="…")
-    return "\n".join(rows) or "(empty)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_finite_vector, check_integer, check_numbers
+from .._core.checks import check_finite_vector, check_integer, numbers_expected
 from ._matplotlib import Figure, figure_of, require_matplotlib
 
 _WIDTH = 5.0
@@ -64,13 +64,12 @@ def images(
             f"cmap of images must be the name of a matplotlib colour map, such as 'gray'; got "
             f"{cmap!r}."
         )
-    if limits is not None:
-        low, high = check_finite_vector(limits, 2, "limits", "images").tolist()
-    elif all(stack.ndim == 4 for stack in stacks.values()):
-        low, high = 0.0, 1.0
-    else:
-        low = min(float(stack.min()) for stack in stacks.values())
-        high = max(float(stack.max()) for stack in stacks.values())
+    if limits is None and all(stack.ndim == 4 for stack in stacks.values()):
+        limits = (0.0, 1.0)
+    elif limits is None:
+        values = np.concatenate([stack.ravel() for stack in stacks.values()])
+        limits = values.min(), values.max()
+    low, high = check_finite_vector(limits, 2, "limits", "images").tolist()
     largest = max(abs(low), abs(high))
     scale = largest if largest > _LARGE else 1.0
     low, high = low / scale, high / scale
@@ -101,11 +100,10 @@ def _check_rows(
             raise ValueError(f"shape of images must be two integers; got {shape!r}.")
         for side in shape:
             check_integer(side, "shape", "images")
-    options: dict[str, Any] = {"ensure_2d": False, "allow_nd": True, "dtype": np.float64}
-    options |= {"ensure_min_samples": 0, "ensure_min_features": 0, "ensure_all_finite": False}
     stacks: dict[str, NDArray[Any]] = {}
     for name, images_ in rows.items():
-        stack = check_numbers(images_, f"rows[{name!r}]", "images", **options)
+        with numbers_expected(images_, f"rows[{name!r}]", "images"):
+            stack = np.asarray(images_, dtype=np.float64)
         if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
             stack = stack.reshape(-1, *shape)
         in_color = stack.ndim == 4 and stack.shape[3] == 3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
@@ -32,7 +32,6 @@ __all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
 MAX_POINTS = 10_000  # more SVG points would cause noticeable delays in browsers
 _MAX_CLASSES = 99  # one of the 100 pairs of colour and marker is for merged classes
 _MAX_AXES = 10  # maximum number of coordinates to choose from
-_MAX_FEATURES = 4  # maximum number of features in the text of a point
 _MAX_NAMED = 12  # maximum number of classes in the description; the legend lists all
 
 # Replacements for black and dark brown on a dark page.
@@ -72,10 +71,6 @@ class Scatter:
         Meaning of the labels, such as the name of their column.
     ids : sequence of str, optional
         Names of the rows; "row 1", "row 2", … if absent.
-    features : array-like of shape (n_samples, n_features), optional
-        Features of the rows; the text of a point shows the first four.
-    columns : sequence of str, optional
-        Names of the features, required with them.
     details : mapping of str to array-like of shape (n_samples,), optional
         Additional values for the text of a point, such as ``{"predicted": y_pred}``.
     axes : sequence of str, optional
@@ -102,8 +97,7 @@ class Scatter:
     ...     "Kernel PCA of the wines.",
     ...     labels=wine.target_names[wine.target],
     ...     label_name="cultivar",
-    ...     features=wine.data,
-    ...     columns=wine.feature_names,
+    ...     details={"alcohol": wine.data[:, 0]},
     ... )
     >>> scatter.alternative().split(". ")[0]
     'Scatter plot of 178 points, Component 2 over Component 1; 3 coordinates to choose from'
@@ -115,9 +109,7 @@ class Scatter:
     labels: ArrayLike | None = None
     label_name: str = "class"
     ids: Sequence[str] | None = None
-    features: ArrayLike | None = None
-    columns: Sequence[str] | None = None
-    details: Mapping[str, ArrayLike] | None = None
+    details: Mapping[str, ArrayLike] = field(default_factory=dict)
     axes: Sequence[str] | None = None
     ratios: ArrayLike | None = None
 
@@ -125,7 +117,7 @@ class Scatter:
         require_plotly()
         Z = check_array(self.Z, input_name="Z", dtype=np.float64)
         object.__setattr__(self, "Z", Z)
-        details = {f"details[{name!r}]": value for name, value in (self.details or {}).items()}
+        details = {f"details[{name!r}]": value for name, value in self.details.items()}
         per_row = {"labels": self.labels, "ids": self.ids, **details}
         per_column = {"axes": self.axes, "ratios": self.ratios}
         for n, per, given in zip(Z.shape, ("row", "column"), (per_row, per_column), strict=True):
@@ -135,14 +127,6 @@ class Scatter:
                         f"{name} of Scatter must have shape ({n},), one per {per} of Z; got "
                         f"{np.shape(value)}."
                     )
-        if (self.features is None) != (self.columns is None):
-            raise ValueError("features and columns of Scatter must be given together.")
-        shape = (len(Z), 0 if self.columns is None else len(self.columns))
-        if self.features is not None and np.shape(self.features) != shape:
-            raise ValueError(
-                f"features of Scatter must have shape {shape}, one row per row of Z and one column "
-                f"per name in columns; got {np.shape(self.features)}."
-            )
 
     def alternative(self) -> str:
         """Return a description of the plot."""
@@ -237,19 +221,11 @@ class Scatter:
             "titles": titles,
             "coordinates": coordinates,
             "ids": [str(name) for name in ids],
-            "details": [[str(k), _column(np.asarray(v)[shown])] for k, v in self._fields()],
+            "details": [[str(k), _column(np.asarray(v)[shown])] for k, v in self.details.items()],
             "words": self.alternative(),
             "size": round(float(np.clip(220 / np.sqrt(len(shown)), 4, 9)), 1),
             **self._groups(),
         }
-
-    def _fields(self) -> list[tuple[str, Any]]:
-        """Return names and values of the details and features in the text of a point."""
-        fields: list[tuple[str, Any]] = list((self.details or {}).items())
-        if self.features is not None and self.columns is not None:
-            columns = np.asarray(self.features)[:, :_MAX_FEATURES].T
-            fields += zip(self.columns, columns, strict=False)  # the first few
-        return fields
 
     def _groups(self) -> dict[str, Any]:
         """Return the classes or values that colour the points."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from .._core.checks import check_integer, check_sample_weight
-from .._core.types import Data
+from .._core.types import Data, Floats
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
 from ..sphere import geodesic_distances
@@ -104,16 +104,9 @@ def karcher_objective(
     _draw_surface(ax, fitted, points, weights, n_grid)
     drawn = _draw_points(ax, points, weights, preimage, marker_area(len(points), size))
     n_columns = 3 if ax.get_window_extent().width / ax.figure.dpi > _WIDE else 2
-    legend = legend_above(
-        ax,
-        list(drawn.values()),
-        list(drawn),
-        ncols=n_columns,
-        borderaxespad=0.5,  # space for the top label of the colour scale
-        handletextpad=0.1,
-        columnspacing=0.9,
-        scatterpoints=1,
-    )
+    # space for the top label of the colour scale
+    style: Any = {"borderaxespad": 0.5, "handletextpad": 0.1, "columnspacing": 0.9, "scatterpoints": 1}
+    legend = legend_above(ax, list(drawn.values()), list(drawn), ncols=n_columns, **style)
     for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
         handle.set_sizes([area])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
@@ -124,11 +117,7 @@ def karcher_objective(
 
 
 def _draw_surface(
-    ax: Axes,
-    kernel: Kernel,
-    points: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    n_grid: int,
+    ax: Axes, kernel: Kernel, points: NDArray[Any], weights: Floats | None, n_grid: int
 ) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
@@ -157,11 +146,8 @@ def _square_around(points: NDArray[Any], n_grid: int) -> list[NDArray[np.float64
 
 
 def _objective(
-    kernel: Kernel,
-    points: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    grid_points: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    kernel: Kernel, points: NDArray[Any], weights: Floats | None, grid_points: Floats
+) -> Floats:
     """Return the weighted mean squared angle between each grid point and the data."""
     p = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
     step = max(1, _BLOCK // len(points))
@@ -176,11 +162,7 @@ def _objective(
 
 
 def _draw_points(
-    ax: Axes,
-    points: NDArray[Any],
-    weights: NDArray[np.float64] | None,
-    preimage: NDArray[Any],
-    area: float,
+    ax: Axes, points: NDArray[Any], weights: Floats | None, preimage: NDArray[Any], area: float
 ) -> dict[str, Any]:
     """Draw the data, their mean and the pre-image; return the scatters by name."""
     mean = np.average(points, axis=0, weights=weights)

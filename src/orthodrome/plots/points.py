@@ -256,17 +256,13 @@ def _draw_members(
         chosen = index == number
         # an empty cluster needs a colour for the legend
         visible = opacity[chosen] if chosen.any() else np.array([_MAX_OPACITY])
-        handles.append(
-            ax.scatter(
-                points[chosen, 0],
-                points[chosen, 1],
-                s=area,
-                marker=marker,
-                facecolor=to_rgba_array(color, visible),
-                edgecolor=to_rgba_array(EDGE["edgecolor"], visible),
-                linewidth=EDGE["linewidth"] * min(1.0, area / 8),
-            )
-        )
+        style = {
+            "facecolor": to_rgba_array(color, visible),
+            "edgecolor": to_rgba_array(EDGE["edgecolor"], visible),
+            "linewidth": EDGE["linewidth"] * min(1.0, area / 8),
+        }
+        x, y = points[chosen, :2].T
+        handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
     return handles
 
 

@@ -19,23 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .._core.files import Content, write_together
-from .._core.machine import versions
+from .._core.machine import versions as versions
 from ._matplotlib import Figure, png
-
-__all__ = [
-    "Block",
-    "Code",
-    "Note",
-    "Picture",
-    "Row",
-    "Section",
-    "Table",
-    "Text",
-    "render_report",
-    "resource",
-    "versions",
-    "write_report",
-]
 
 _NUMBER = ' class="number"'
 # Maximum number of columns on paper with horizontal headings, and with small vertical headings.
@@ -162,11 +147,11 @@ class Table:
             for name, kind in zip(self.header, classes, strict=True)
         )
         body = ""
-        for first, *others in ([escape(_text(value)) for value in row] for row in self.rows):
-            cells = (
-                f"<td{kind}>{cell}</td>" for cell, kind in zip(others, classes[1:], strict=True)
-            )
-            body += f'<tr><th scope="row">{first}</th>{"".join(cells)}</tr>'
+        for row in self.rows:
+            first, *others = (escape(_text(value)) for value in row)
+            pairs = zip(others, classes[1:], strict=True)
+            cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in pairs)
+            body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
         caption = escape(self.caption)
         # classes of tables that are too wide for paper
         wide = " wide" * (len(self.header) > _WIDE) + " very-wide" * (len(self.header) > _VERY_WIDE)
