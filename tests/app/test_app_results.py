@@ -11,15 +11,13 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from optional import needs
-from orthodrome.app import comparison
+from orthodrome.app import embedding as comparison
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.comparison import MethodResult, compare, recommendation, simplest_best
 from orthodrome.app.denoising import denoise
-from orthodrome.app.embedding import embed
+from orthodrome.app.embedding import MethodResult, compare, embed, recommendation, simplest_best
 from orthodrome.app.inputs import Data, InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model, program
-from orthodrome.app.pages import shapes_section
-from orthodrome.app.results import Work, table_text
+from orthodrome.app.results import Work, shapes_section, table_text
 
 
 def table(X, path="a.csv", columns=("a", "b")):
@@ -160,6 +158,6 @@ def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
 
 @needs("plotly")
 def test_a_sample_of_many_shapes_is_drawn(monkeypatch):
-    monkeypatch.setattr("orthodrome.app.pages.MAX_SHAPES", 3)
+    monkeypatch.setattr("orthodrome.app.results.MAX_SHAPES", 3)
     section = shapes_section(LEAVES, np.array(list("abab")), "All")
     assert "the outlines of 3 specimens" in section.blocks[0].alt

@@ -7,9 +7,8 @@ A run uses these modules, in this order:
 ``session``             runs one command; ``COMMANDS`` lists the function and files of each
 ``inputs``              reads csv, tsv, parquet, npy, npz, tps and images as arrays
 ``models``              makes an estimator from the options, and the Python code for it
-``embedding``, …        one module per command: its computation, its table and its page
-``results``             shared by the commands: results, CSV tables, progress and notes
-``pages``               shared sections of the HTML pages
+``embedding``, …        the commands: their computations, tables and pages
+``results``             shared by the commands: progress, notes, CSV tables and parts of pages
 ======================  ==========================================================================
 
 ``info`` describes data and estimates time and memory, ``demo`` runs the demonstration.

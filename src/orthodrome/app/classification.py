@@ -7,23 +7,22 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from sklearn.model_selection import StratifiedKFold
 
+from .._core.types import Array
 from ..plots import confusion
 from ..plots.report import Note, Picture, Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .pages import count, opening_blocks
-from .results import Report, Result, Work, silent, table_and_model
+from .results import Report, Result, Work, count, opening, table_and_model
 
 
 def classify(
     data: Data,
     choice: Choice,
-    report: Report = silent,
+    report: Report | None = None,
     *,
     test: Data | None = None,
     n_folds: int = 5,
@@ -79,14 +78,14 @@ def classify(
         f"{count(len(data), 'row')} in {len(classes)} classes (method: {choice.method}).",
         score,
     ]
-    opening = partial(opening_blocks, data, work, f"{len(classes)} classes. Tested {how}.")
-    sections = partial(_sections, opening, tested, predicted, classes, score)
+    first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")
+    sections = partial(_sections, first, tested, predicted, classes, score)
     table = {"predicted": predicted.tolist()}
     files = table_and_model("predictions.csv", tested, table, model, data)
     return Result(model, work, facts, lines, sections, python, files)
 
 
-def _all_classes(classes: NDArray[Any], tested: Data, work: Work) -> NDArray[Any]:
+def _all_classes(classes: Array, tested: Data, work: Work) -> Array:
     """Return the classes of the model and of the tested rows; note those unknown to the model."""
     if tested.labels is None:
         return classes
@@ -117,18 +116,14 @@ def _summary(n: int, tested: Data, accuracies: list[float], how: str) -> tuple[d
 
 
 def _sections(
-    opening: Callable[[], list[Any]],
-    tested: Data,
-    predicted: NDArray[Any],
-    classes: NDArray[Any],
-    score: str,
+    first: Callable[[], list[Any]], tested: Data, predicted: Array, classes: Array, score: str
 ) -> list[Section]:
     """Return the sections of the page."""
     if tested.labels is None:
         found, counts = np.unique(predicted, return_counts=True)
         rows: list[list[Any]] = [[str(n), int(c)] for n, c in zip(found, counts, strict=True)]
         table = Table("Predictions", ["class", "rows"], rows)
-        return [Section("Accuracy", [*opening(), Note(score), table])]
+        return [Section("Accuracy", [*first(), Note(score), table])]
     scores = precision_recall_fscore_support(
         tested.labels, predicted, labels=classes, zero_division=0.0
     )
@@ -149,12 +144,12 @@ def _sections(
     rows = [[name, *row] for name, row in zip(names, matrix, strict=True)]
     numbers = Table("Number of rows by true and predicted class", ["true class", *names], rows)
     return [
-        Section("Accuracy", [*opening(), Text(score), table]),
+        Section("Accuracy", [*first(), Text(score), table]),
         Section("Confusion", [picture, numbers]),
     ]
 
 
-def _check_labels(data: Data) -> NDArray[Any]:
+def _check_labels(data: Data) -> Array:
     """Return the labels; raise unless there are at least two classes."""
     if data.labels is None:
         raise InputError(f"{data.path}: a classifier needs labels. Name their column with --label.")
@@ -166,7 +161,7 @@ def _check_labels(data: Data) -> NDArray[Any]:
     return data.labels
 
 
-def _check_folds(data: Data, labels: NDArray[Any], n_folds: int) -> None:
+def _check_folds(data: Data, labels: Array, n_folds: int) -> None:
     """Raise if there are too few folds, or a class has fewer rows than folds."""
     if n_folds < 2:
         raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
@@ -181,12 +176,8 @@ def _check_folds(data: Data, labels: NDArray[Any], n_folds: int) -> None:
 
 
 def _predict_folds(
-    model: Any,
-    X: NDArray[Any],
-    labels: NDArray[Any],
-    folds: StratifiedKFold,
-    advance: Callable[[float], None],
-) -> tuple[NDArray[Any], list[float]]:
+    model: Any, X: Array, labels: Array, folds: StratifiedKFold, advance: Callable[[float], None]
+) -> tuple[Array, list[float]]:
     """Predict each fold with a model fitted to the others; return also the accuracies."""
     predicted, accuracies = np.empty_like(labels), []
     for train, test in folds.split(labels, labels):

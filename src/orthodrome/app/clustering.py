@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.cluster import contingency_matrix
 
+from .._core.types import Array, Floats
 from ..metrics import clustering_error, variation_of_information
 from ..plots.report import Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .pages import count, opening_blocks, scatter, shapes_section
-from .results import Report, Result, Work, silent, table_and_model
+from .results import Report, Result, Work, count, opening, scatter, shapes_section, table_and_model
 
 
-def cluster(data: Data, choice: Choice, report: Report = silent) -> Result:
+def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     """Cluster the rows of a file.
 
     Parameters
@@ -76,11 +76,7 @@ def cluster(data: Data, choice: Choice, report: Report = silent) -> Result:
 
 
 def _sections(
-    data: Data,
-    work: Work,
-    points: NDArray[np.float64],
-    table: dict[str, Any],
-    facts: dict[str, Any],
+    data: Data, work: Work, points: Floats, table: dict[str, Any], facts: dict[str, Any]
 ) -> list[Section]:
     """Return the sections of the page."""
     names = np.array([f"cluster {label}" for label in table["cluster"]])
@@ -97,8 +93,8 @@ def _sections(
     n, sizes = len(data), facts["sizes"]
     rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
     size_table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
-    opening = opening_blocks(data, work, f"{count(len(sizes), 'cluster')}.")
-    sections = [Section("Clusters", [*opening, plot, size_table])]
+    first = opening(data, work, f"{count(len(sizes), 'cluster')}.")
+    sections = [Section("Clusters", [*first, plot, size_table])]
     if data.labels is not None:
         sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
     if data.kind == "shapes":
@@ -107,7 +103,7 @@ def _sections(
 
 
 def _agreement(
-    data: Data, labels: NDArray[Any], clusters: NDArray[np.intp], facts: dict[str, Any]
+    data: Data, labels: Array, clusters: NDArray[np.intp], facts: dict[str, Any]
 ) -> Section:
     """Return the section that compares clusters with labels."""
     header = [data.label_title, *(f"cluster {c}" for c in np.unique(clusters))]

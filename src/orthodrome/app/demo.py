@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
 
 from .._core.files import writable_folder
+from .._core.types import Array
 from ..datasets import make_von_mises_fisher
 from ..decomposition import KernelPCA, KernelPGA
 from ..metrics import neighborhood_area, neighborhood_preservation
@@ -28,13 +28,11 @@ from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.interactive import require_plotly
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
-from .comparison import TITLES, compare
-from .embedding import spectrum_picture
+from .embedding import TITLES, compare, spectrum_picture
 from .inputs import Data
 from .inputs.checks import column_names, row_names
 from .models import Choice
-from .pages import reproduction_section
-from .results import Report, silent
+from .results import Report, reproduction_section
 
 TITLE = "orthodrome: a comparison of PCA, kernel PCA and kernel PGA"
 _METHODS = ("pca", "kpca", "kpga")
@@ -72,7 +70,7 @@ def run_demo(
     *,
     command: Sequence[str] = ("orthodrome", "demo"),
     settings: Settings = _DEFAULTS,
-    report: Report = silent,
+    report: Report = lambda fraction, task: None,
 ) -> Path:
     """Run the demonstration and write ``index.html`` and its figures to a folder.
 
@@ -120,7 +118,7 @@ def run_demo(
 # ---------------------------------------------------------------------------- data
 
 
-def _data(name: str, X: NDArray[Any], columns: Sequence[str], labels: Any = None) -> Data:
+def _data(name: str, X: Array, columns: Sequence[str], labels: Any = None) -> Data:
     texts = None if labels is None else np.array(labels, dtype=np.str_)
     label_name = None if labels is None else "class"
     return Data(name, "table", X, tuple(columns), row_names(len(X)), texts, label_name)
@@ -189,7 +187,7 @@ def _preimages(settings: Settings) -> Section:
     return Section("Digits: from feature space back to images", blocks)
 
 
-def _filtered(train: NDArray[Any], noisy: NDArray[Any], noise: float) -> dict[str, NDArray[Any]]:
+def _filtered(train: Array, noisy: Array, noise: float) -> dict[str, Array]:
     """Denoise images with two simple filters, for comparison."""
     nearest = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(noisy, return_distance=False)
     mean, covariance = train.mean(axis=0), np.cov(train.T)

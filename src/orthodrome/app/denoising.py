@@ -6,20 +6,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._core.types import Floats
 from ..denoising import PatchDenoiser
 from ..plots import images
 from ..plots.report import Note, Picture, Section, Table, Text
 from .inputs import InputError
 from .inputs.images import encode_image
-from .results import Report, Result, Work, silent
+from .results import Report, Result, Work
 
 
 def denoise(
     path: str,
-    image: NDArray[np.float64],
-    report: Report = silent,
+    image: Floats,
+    report: Report | None = None,
     *,
     patch_size: int = 8,
     noise: float | str = "auto",
@@ -85,9 +85,7 @@ def denoise(
     return Result(model, work, facts, lines, sections, python, files)
 
 
-def _sections(
-    path: str, image: NDArray[np.float64], cleaned: NDArray[np.float64], work: Work, table: Table
-) -> list[Section]:
+def _sections(path: str, image: Floats, cleaned: Floats, work: Work, table: Table) -> list[Section]:
     """Return the section of the page."""
     height, width = image.shape[:2]
     removed = "What was removed, shown on grey. Visible edges mean that detail was removed too."

@@ -16,9 +16,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.memory import format_bytes
+from .._core.types import Array
 from ..gram import Scaled, gram_operator
 from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
@@ -33,8 +33,7 @@ from .inputs import Data
 from .inputs.checks import column_names, format_names
 from .memory import available_memory, resident_memory
 from .models import Choice, last_step, make_model
-from .pages import count
-from .results import sample_rows, select_rows
+from .results import count
 
 _MAX_SPREAD_ROWS = 1000
 # Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
@@ -182,9 +181,7 @@ def description_lines(info: dict[str, Any]) -> list[str]:
 # ---------------------------------------------------------------------------- columns and rows
 
 
-def _scales(
-    data: Data, matrix: NDArray[Any], advice: list[str]
-) -> tuple[tuple[str, ...], float, str]:
+def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ...], float, str]:
     """Return the constant columns, the ratio of spreads, and why no method can use the data.
 
     Distances and standard deviations are computed from squares, which may overflow or underflow.
@@ -231,7 +228,7 @@ def _scales(
     return constant, ratio, reason if (tiny | ~varies).all() else ""
 
 
-def _distinct(matrix: NDArray[Any]) -> NDArray[Any]:
+def _distinct(matrix: Array) -> Array:
     """Return the distinct rows, as bytes."""
     rows = np.ascontiguousarray(matrix + 0.0)  # turns -0.0 into 0.0
     return np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))))
@@ -259,7 +256,7 @@ def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
 # ---------------------------------------------------------------------------- kernel and sphere
 
 
-def _suggest_kernel(data: Data, matrix: NDArray[Any]) -> tuple[str | None, str]:
+def _suggest_kernel(data: Data, matrix: Array) -> tuple[str | None, str]:
     if data.kind == "shapes":
         if data.X.shape[2] == 3:
             return None, (
@@ -289,7 +286,7 @@ def _fit_kernel(name: str | None, data: Data, notes: list[str]) -> Kernel | None
 
 def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | None:
     """Return the angles between (at most 1,000) rows and their mean on the sphere."""
-    rows = sample_rows(len(data), _MAX_SPREAD_ROWS, 0)
+    rows = data.sample_rows(_MAX_SPREAD_ROWS, 0)
     try:
         gram = gram_operator(kernel, kernel.validate(data.X[rows]))
         unit = Scaled(gram, 1.0 / squared_radius(gram.diagonal()))
@@ -421,7 +418,7 @@ def estimate(
 
 def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float]:
     """Run a command on a sample of the rows; return the seconds of each step."""
-    sample = select_rows(data, sample_rows(len(data), size, 0))
+    sample = data.take(data.sample_rows(size, 0))
     parameters = dict(choice.parameters) | {"storage": plan.storage}
     parameters["n_components"] = min(parameters["n_components"], len(sample))
     if plan.name in ("dense", "krylov", "nystroem"):

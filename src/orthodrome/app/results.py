@@ -1,33 +1,37 @@
-"""Shared by the commands: results, progress and notes of a run, and CSV tables."""
+"""Shared by the commands: progress and notes of a run, CSV tables, and parts of pages."""
 
 from __future__ import annotations
 
+import inspect
+import shlex
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from .._core.machine import machine, versions
 from .._core.progress import reporting
+from .._core.types import Array, Floats
 from ..persist.archive import pack
-from ..plots.report import Section
+from ..plots import shape_modes, shapes
+from ..plots.interactive import Scatter
+from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
 from .inputs import Data
 from .inputs.tables import escape_formula
 from .models import last_step
 
+_PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
+_MAX_FEATURES = 4  # maximum number of features in the text of a point
+MAX_SHAPES = 300  # outlines drawn in one figure
 MODEL = "model.orthodrome"
 
 #: Called with the fraction of the run that is done and the name of the current step.
 Report = Callable[[float, str], None]
-
-
-def silent(fraction: float, task: str) -> None:
-    """Report nothing."""
 
 
 class Work:
@@ -35,7 +39,7 @@ class Work:
 
     Parameters
     ----------
-    report : callable
+    report : callable or None
         Called with the fraction of the run that is done and the name of the step.
     weights : float
         The steps in order, with weights proportional to their expected time.
@@ -51,8 +55,8 @@ class Work:
     fit 0.75
     """
 
-    def __init__(self, report: Report = silent, **weights: float) -> None:
-        self._report, self._weights = report, weights
+    def __init__(self, report: Report | None = None, **weights: float) -> None:
+        self._report, self._weights = report or (lambda fraction, task: None), weights
         self.notes: list[str] = []
         self.seconds: dict[str, float] = {}
 
@@ -112,22 +116,6 @@ class Result:
     files: dict[str, bytes]
 
 
-def sample_rows(n: int, max_rows: int, seed: int) -> NDArray[np.intp]:
-    """Return the indices of all rows, or a sorted random sample of `max_rows`."""
-    if n <= max_rows:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
-
-
-def select_rows(data: Data, rows: NDArray[np.intp]) -> Data:
-    """Return the data of these rows."""
-    if len(rows) == len(data):
-        return data
-    ids = tuple(data.ids[row] for row in rows)
-    labels = None if data.labels is None else data.labels[rows]
-    return replace(data, X=data.X[rows], ids=ids, labels=labels)
-
-
 # ---------------------------------------------------------------------------- tables
 
 
@@ -169,3 +157,90 @@ def predicted_table(model: Any, data: Data) -> tuple[list[str], list[list[Any]]]
         header = list(map(str, last_step(model).get_feature_names_out()))
         columns = np.asarray(model.transform(data.X)).T.tolist()
     return ["row", *header], list(map(list, zip(data.ids, *columns, strict=True)))
+
+
+# ---------------------------------------------------------------------------- pages
+
+
+def count(n: int, noun: str) -> str:
+    """Return a number with a noun, in the plural unless the number is 1."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def opening(data: Data, work: Work, description: str) -> list[Block]:
+    """Return the first blocks of a page: the data, and notes on the file and the run."""
+    rows, columns = ("specimen", "landmark") if data.kind == "shapes" else ("row", "column")
+    size = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
+    notes = [Note(text) for text in (*data.notes, *work.notes)]
+    return [Text(f"{data.path}: {size}; {description}"), *notes]
+
+
+def scatter(
+    data: Data, coordinates: Floats, caption: str, *, details: Any = None, **options: Any
+) -> Scatter:
+    """Return an interactive scatter plot; `options` override those set here."""
+    details = dict(details or {})
+    if data.kind == "table":
+        details |= zip(data.columns[:_MAX_FEATURES], data.X.T, strict=False)
+    defaults: dict[str, Any] = {"labels": data.labels, "label_name": data.label_title}
+    return Scatter(coordinates, caption, ids=data.ids, details=details, **defaults | options)
+
+
+def shapes_section(data: Data, names: Array, title: str) -> Section:
+    """Return a section with the outlines of specimens and the mean of each group."""
+    rows = data.sample_rows(MAX_SHAPES)
+    picture = Picture.of(
+        shapes(data.X[rows], names[rows]),
+        "shapes",
+        alt=f"{title}: the outlines of {len(rows)} specimens, with the mean of each group.",
+        caption=f"{title}, with their extrinsic means.",
+    )
+    return Section("Shapes", [picture])
+
+
+def modes_section(model: Any) -> list[Section]:
+    """Return a section on shape change along the components, if there are pre-images."""
+    try:
+        figure = shape_modes(model, n_modes=min(3, model.n_components_))
+    except ValueError:  # nested spheres and some kernels have no pre-images
+        return []
+    picture = Picture.of(
+        figure,
+        "modes",
+        alt="One row of shapes per component, from two standard deviations below the mean to two "
+        "above.",
+        caption="How the shape changes along each component.",
+    )
+    return [Section("Modes", [picture])]
+
+
+def reproduction_section(
+    command: Sequence[str], programs: dict[str, str], tables: Sequence[Table], *facts: list[str]
+) -> Section:
+    """Return the section to reproduce a run: command, Python code, tables and versions."""
+    rows = [*map(list, versions(*_PACKAGES)), ["machine", machine()], *facts]
+    return Section(
+        "How to reproduce this page",
+        [
+            Code(shlex.join(command), "Command:"),
+            *(Code(lines, title) for title, lines in programs.items()),
+            *tables,
+            Table("Versions and times", ["item", "value"], rows),
+        ],
+    )
+
+
+def model_reproduction_section(result: Result, command: Sequence[str], lines: str) -> Section:
+    """Return the section to reproduce a fitted model, with its parameters and times."""
+    estimator = last_step(result.model)
+    names = sorted(inspect.signature(type(estimator)).parameters)
+    rows = [[name, str(getattr(estimator, name))] for name in names]
+    kernel: Any = getattr(estimator, "kernel_", None)
+    if hasattr(kernel, "sigma_"):
+        rows.append(["fitted bandwidth (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
+    for name in ("alpha_", "solver_", "n_iter_", "converged_"):
+        if hasattr(estimator, name):
+            rows.append([f"fitted {name}", str(getattr(estimator, name))])
+    table = Table(f"Parameters of {type(estimator).__name__}", ["parameter", "value"], rows)
+    times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in result.work.seconds.items()]
+    return reproduction_section(command, {"Python code:": lines}, [table], *times)

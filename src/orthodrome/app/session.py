@@ -19,16 +19,14 @@ from . import inputs
 from .classification import check_same_columns, classify
 from .clustering import cluster
 from .commands import ARGUMENTS, debugging
-from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
-from .embedding import embed
+from .embedding import compare, embed
 from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
 from .models import Choice, assignment, program
-from .pages import model_reproduction_section
-from .results import MODEL, Result, predicted_table, table_text
+from .results import MODEL, Result, model_reproduction_section, predicted_table, table_text
 from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"

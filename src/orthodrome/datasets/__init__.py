@@ -18,12 +18,7 @@ parsed arrays is that of the registry.
 """
 
 from ._download import cache_folder
-from ._generate import (
-    make_landmark_shapes,
-    make_noisy_circles,
-    make_spirals,
-    make_von_mises_fisher,
-)
+from ._generate import make_landmark_shapes, make_noisy_circles, make_spirals, make_von_mises_fisher
 from ._load import available, load, path
 
 __all__ = [

@@ -203,7 +203,7 @@ def _store(content: bytes, source: Source, entry: DatasetEntry) -> str:
         warn_user(
             f"The data set {entry.name!r} was downloaded but cannot be stored as {file} ({error}); "
             "it will be downloaded again. Set the environment variable "
-            f"{CACHE_VARIABLE} to a writable folder.",
+            f"{CACHE_VARIABLE} to a writable folder."
         )
         return str(source)
     return str(file)

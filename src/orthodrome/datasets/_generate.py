@@ -12,11 +12,12 @@ from scipy import stats
 from .._core.checks import check_finite_vector, check_flag, check_integer, check_positive
 from .._core.memory import format_bytes
 from .._core.random import as_random_state
+from .._core.types import Floats
 
 # 512 GiB in double precision.
 _MAX_ELEMENTS = 2**36
 
-Labelled = tuple[NDArray[np.float64], NDArray[np.int64]]
+Labelled = tuple[Floats, NDArray[np.int64]]
 
 
 def make_von_mises_fisher(
@@ -27,7 +28,7 @@ def make_von_mises_fisher(
     *,
     mean_direction: ArrayLike | None = None,
     random_state: int | RandomState | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     r"""Draw von Mises-Fisher distributed unit vectors on a random subsphere of R^d.
 
     .. math::
@@ -83,13 +84,13 @@ def make_von_mises_fisher(
         points = stats.uniform_direction.rvs(north.size, size=n_samples, random_state=generator)
     else:
         points = stats.vonmises_fisher.rvs(north, concentration, n_samples, generator)
-    embedded: NDArray[np.float64] = np.reshape(points, (n_samples, north.size)) @ basis.T
+    embedded: Floats = np.reshape(points, (n_samples, north.size)) @ basis.T
     return np.asarray(embedded / np.linalg.norm(embedded, axis=1, keepdims=True))
 
 
 def _random_basis(
     n_dimensions: int, n_vectors: int, first: ArrayLike | None, generator: RandomState
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return orthonormal columns, uniformly random except for a given first direction."""
     vectors = generator.standard_normal((n_dimensions, n_vectors))
     if first is not None:
@@ -332,8 +333,8 @@ def _balanced_labels(
 
 
 def _noisy_plane_points(
-    radius: NDArray[np.float64], angle: NDArray[np.float64], noise: float, generator: RandomState
-) -> NDArray[np.float64]:
+    radius: Floats, angle: Floats, noise: float, generator: RandomState
+) -> Floats:
     points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.asarray(points + noise * generator.standard_normal(points.shape))
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.arrays import Arrays
 from .._core.pictures import image_size_error
+from .._core.types import Array, Floats
 from ._registry import DatasetEntry
 
 Fields = dict[str, Any]
@@ -71,7 +71,7 @@ def _csv_columns(content: bytes, entry: DatasetEntry) -> dict[str, list[str]]:
     return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> NDArray[np.float64]:
+def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> Floats:
     column = np.empty(len(values))
     for row, text in enumerate(values):
         try:
@@ -84,14 +84,14 @@ def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> ND
     return column
 
 
-def _category_indices(values: Sequence[str]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def _category_indices(values: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
     """Return indices into the sorted codes, and the codes; shorter codes first: A49, A410."""
     codes = sorted({text for text in values if text}, key=lambda code: (len(code), code))
     positions = {"": np.nan} | {code: float(index) for index, code in enumerate(codes)}
     return np.array([positions[text] for text in values]), tuple(codes)
 
 
-def _extra_column(values: Sequence[str]) -> NDArray[Any]:
+def _extra_column(values: Sequence[str]) -> Array:
     column = np.array(values)
     try:
         return column.astype(np.int64)
@@ -126,7 +126,7 @@ def _encode_labels(labels: Iterable[Any] | None) -> Target:
 # Arrays -------------------------------------------------------------------------------------------
 
 
-def _npz_arrays(content: bytes, entry: DatasetEntry, *required: str) -> dict[str, NDArray[Any]]:
+def _npz_arrays(content: bytes, entry: DatasetEntry, *required: str) -> dict[str, Array]:
     try:
         archive = Arrays(io.BytesIO(content), len(content))
         arrays = {name: archive[name] for name in archive.names}
@@ -145,7 +145,7 @@ def _fields(data: Any, names: list[str], target: Target = (None, []), **views: A
     return found | views
 
 
-def _read_target(arrays: dict[str, NDArray[Any]]) -> Target:
+def _read_target(arrays: dict[str, Array]) -> Target:
     """Return the class codes and class names of a file, if it has classes."""
     if "classes" in arrays:
         return arrays["y"].astype(np.int64), arrays["classes"]
@@ -212,7 +212,7 @@ def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
     return _fields(arrays["X"], names, target, matrices=arrays["X"])
 
 
-def read_picture(content: bytes, name: str) -> NDArray[Any]:
+def read_picture(content: bytes, name: str) -> Array:
     """Return the pixels of an image in any format of pillow; errors use `name`."""
     try:
         from PIL import Image
@@ -238,12 +238,12 @@ def _read_image(content: bytes, entry: DatasetEntry) -> Fields:
     return _fields(image, [], image=image)  # without features: it is a single sample
 
 
-def _entry_names(what: str, matrices: NDArray[Any]) -> list[str]:
+def _entry_names(what: str, matrices: Array) -> list[str]:
     _, height, width = matrices.shape
     return [f"{what}_{row}_{column}" for row in range(height) for column in range(width)]
 
 
-def _coordinate_names(landmarks: NDArray[Any]) -> list[str]:
+def _coordinate_names(landmarks: Array) -> list[str]:
     _, n_landmarks, n_axes = landmarks.shape
     return [f"{axis}{index + 1}" for index in range(n_landmarks) for axis in "xyz"[:n_axes]]
 

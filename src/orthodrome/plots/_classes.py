@@ -13,6 +13,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_not_masked, check_numbers, check_positive
+from .._core.types import Array, Floats
 from ._matplotlib import Axes, Legend, plain_legend
 from .palette import MAIN, class_style
 
@@ -29,7 +30,7 @@ SCALE = "cividis"  # suitable for every kind of colour vision
 
 def check_points(
     values: Any, name: str, owner: str, n_columns: int, *, exactly: bool = False, hint: str = ""
-) -> NDArray[Any]:
+) -> Array:
     """Return points as floats; raise unless they have at least, or `exactly`, n_columns."""
     points = check_numbers(values, name, owner, dtype=[np.float64, np.float32])
     found = points.shape[1]
@@ -41,7 +42,7 @@ def check_points(
     return points
 
 
-def check_row(values: Any, name: str, owner: str, **options: Any) -> NDArray[np.float64]:
+def check_row(values: Any, name: str, owner: str, **options: Any) -> Floats:
     """Return a vector of numbers as float64; `options` are passed to ``check_array``."""
     options = {"ensure_2d": False, "allow_nd": True, "dtype": np.float64} | options
     row = check_numbers(values, name, owner, **options)
@@ -52,7 +53,7 @@ def check_row(values: Any, name: str, owner: str, **options: Any) -> NDArray[np.
 
 def check_labels(
     labels: ArrayLike, n_samples: int, owner: str, rows: str, *, limited: bool = True
-) -> NDArray[Any]:
+) -> Array:
     """Return one label per row as a sortable array.
 
     Error messages name `owner` and `rows`, the argument whose rows are labelled. If `limited`,
@@ -74,7 +75,7 @@ def check_labels(
     return array
 
 
-def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
+def label_array(labels: Any, name: str, owner: str) -> Array:
     """Return labels as a sortable array."""
     check_not_masked(labels, name, owner)
     if scipy.sparse.issparse(labels):
@@ -88,24 +89,24 @@ def label_array(labels: Any, name: str, owner: str) -> NDArray[Any]:
     return sortable(array)
 
 
-def sortable(labels: NDArray[Any]) -> NDArray[Any]:
+def sortable(labels: Array) -> Array:
     """Return labels as text if they are objects, which may have no order."""
     return labels.astype(str) if labels.dtype == object else labels
 
 
-def is_continuous(labels: NDArray[Any]) -> bool:
+def is_continuous(labels: Array) -> bool:
     """Return whether labels are numbers with too many values for a legend."""
     return np.issubdtype(labels.dtype, np.number) and len(np.unique(labels)) > _MAX_CLASSES
 
 
-def classes_of(labels: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
+def classes_of(labels: Array) -> Iterator[tuple[str, NDArray[np.bool_], str, str]]:
     """Yield the name, the mask of rows, the colour and the marker of each class."""
     for index, label in enumerate(sorted_classes(labels)):
         chosen = labels == label if label == label else labels != labels  # NaN is a class
         yield str(label), chosen, *class_style(index)
 
 
-def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
+def sorted_classes(labels: Array) -> Array:
     """Return the different labels in natural order: "cluster 2" before "cluster 10".
 
     If all texts are numbers, they are ordered by value.
@@ -132,7 +133,7 @@ def _natural(part: str) -> tuple[int, str]:
 
 def draw_points(
     ax: Axes,
-    labels: NDArray[Any] | None,
+    labels: Array | None,
     title: str | None,
     draw: Callable[[Any, dict[str, Any]], PathCollection],
 ) -> Legend | None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import column_or_1d
 
 from .._core.checks import check_choice
+from .._core.types import Array
 from ._classes import label_array
 from ._matplotlib import Axes, Figure, axes_of, set_title
 
@@ -95,9 +96,7 @@ def confusion(
     return set_title(ax, title)
 
 
-def _check_classes(
-    labels: ArrayLike | None, true: NDArray[Any], predicted: NDArray[Any]
-) -> NDArray[Any]:
+def _check_classes(labels: ArrayLike | None, true: Array, predicted: Array) -> Array:
     classes = true[:0] if labels is None else label_array(labels, "labels", "confusion")
     for name, array in (("y_pred", predicted), ("labels", classes)):
         if _kind(array) != _kind(true) and array.size:
@@ -119,12 +118,12 @@ def _check_classes(
     return classes
 
 
-def _kind(labels: NDArray[Any]) -> str:
+def _kind(labels: Array) -> str:
     """Return the kind of labels; labels of the same kind can be sorted together."""
     return labels.dtype.kind if labels.dtype.kind in "USMm" else "number"
 
 
-def _counts(true: NDArray[Any], predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+def _counts(true: Array, predicted: Array, classes: Array) -> NDArray[np.intp]:
     """Return the confusion matrix, without scikit-learn's warning about a single class."""
     order = np.argsort(classes)
     rows, columns = (order[np.searchsorted(classes, y, sorter=order)] for y in (true, predicted))

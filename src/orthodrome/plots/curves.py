@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_flag, check_integer, check_positive
+from .._core.types import Floats
 from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
 from .palette import ACCENT, MAIN, class_style, line_style
@@ -92,9 +93,7 @@ def curves(
     return set_title(ax, title)
 
 
-def _check_curve(
-    curve: ArrayLike, name: str, positions: NDArray[np.float64], yscale: str
-) -> NDArray[np.float64]:
+def _check_curve(curve: ArrayLike, name: str, positions: Floats, yscale: str) -> Floats:
     row = check_row(curve, f"values[{name!r}]", "curves", ensure_all_finite=False)
     if row.shape != positions.shape:
         raise ValueError(
@@ -108,12 +107,7 @@ def _check_curve(
 
 
 def draw_lines(
-    ax: Axes,
-    x: NDArray[np.float64],
-    rows: Mapping[str, NDArray[np.float64]],
-    xscale: str,
-    *,
-    markers: bool,
+    ax: Axes, x: Floats, rows: Mapping[str, Floats], xscale: str, *, markers: bool
 ) -> list[Any]:
     """Draw curves in different styles, scale the horizontal axis, and return the lines."""
     lines = []
@@ -207,7 +201,7 @@ def neighborhood(
     return set_title(ax, title, loc="left", pad=pad)
 
 
-def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
+def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     if not isinstance(curves, Mapping) or not curves:
         raise ValueError(
             "curves of neighborhood must be a mapping, {name: Q(1), …, Q(n - 1)}, with at least "
@@ -224,7 +218,7 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float
     return rows
 
 
-def _check_fractions(curve: ArrayLike, name: str) -> NDArray[np.float64]:
+def _check_fractions(curve: ArrayLike, name: str) -> Floats:
     row = check_row(curve, f"curves[{name!r}]", "neighborhood")
     if len(row) < 2:
         raise ValueError(f"curves[{name!r}] of neighborhood needs 2 entries or more; got {row}.")
@@ -242,7 +236,7 @@ def _check_fractions(curve: ArrayLike, name: str) -> NDArray[np.float64]:
     return row
 
 
-def _bottom(rows: dict[str, NDArray[np.float64]], bottom: float | None) -> float:
+def _bottom(rows: dict[str, Floats], bottom: float | None) -> float:
     """Return the lower end of the axis: 0, or a round number just below the lowest curve."""
     if bottom is not None:
         low = check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=1.0)
@@ -309,7 +303,7 @@ def spectrum(
     return set_title(ax, title, loc="left", pad=22)
 
 
-def _ratios(model: Any, total: float | None) -> NDArray[np.float64]:
+def _ratios(model: Any, total: float | None) -> Floats:
     if hasattr(model, "fit"):
         if total is not None:
             raise ValueError("total of spectrum is only for eigenvalues. Omit it for an estimator.")

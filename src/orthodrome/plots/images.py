@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, check_integer, numbers_expected
+from .._core.types import Array
 from ._matplotlib import Figure, figure_of, require_matplotlib
 
 _WIDTH = 5.0
@@ -90,9 +90,7 @@ def images(
     return figure
 
 
-def _check_rows(
-    rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None
-) -> dict[str, NDArray[Any]]:
+def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) -> dict[str, Array]:
     if not isinstance(rows, Mapping) or not rows:
         raise ValueError("rows of images must be a non-empty mapping, {name: images}.")
     if shape is not None:
@@ -100,7 +98,7 @@ def _check_rows(
             raise ValueError(f"shape of images must be two integers; got {shape!r}.")
         for side in shape:
             check_integer(side, "shape", "images")
-    stacks: dict[str, NDArray[Any]] = {}
+    stacks: dict[str, Array] = {}
     for name, images_ in rows.items():
         with numbers_expected(images_, f"rows[{name!r}]", "images"):
             stack = np.asarray(images_, dtype=np.float64)
@@ -124,7 +122,7 @@ def _check_rows(
     return stacks
 
 
-def _strip(stack: NDArray[Any], blank: float) -> NDArray[Any]:
+def _strip(stack: Array, blank: float) -> Array:
     """Join images side by side, with a blank column between them."""
     column = np.full_like(stack[0, :, :1], blank)
     return np.concatenate([block for image in stack for block in (column, image)][1:], axis=1)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from .._core.types import Array, Floats
 from ._classes import is_continuous, sortable, sorted_classes
 from ._extras import require
 from .palette import MAIN, MARKERS, class_style
@@ -164,7 +165,7 @@ class Scatter:
         return None if self.labels is None or is_continuous(labels) else _merged_classes(labels)
 
     @cached_property
-    def _values(self) -> NDArray[np.float64]:
+    def _values(self) -> Floats:
         """Values that colour the drawn points."""
         return np.asarray(self.labels, dtype=np.float64)[self._shown]
 
@@ -244,7 +245,7 @@ class Scatter:
         return {"groups": groups, "codes": codes.tolist(), "label": self.label_name, **values}
 
 
-def _merged_classes(labels: NDArray[Any]) -> tuple[list[str], NDArray[np.intp]]:
+def _merged_classes(labels: Array) -> tuple[list[str], NDArray[np.intp]]:
     """Return the names of classes and the class of each row; merge the rarest classes."""
     labels = sortable(labels)
     found, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
@@ -266,12 +267,12 @@ def _group(name: str, color: str, marker: str) -> dict[str, str]:
     return {"name": name, "color": color, "dark": dark, "symbol": _SYMBOLS[marker]}
 
 
-def _numbers(values: NDArray[Any]) -> list[float | None]:
+def _numbers(values: Array) -> list[float | None]:
     """Return numbers with six digits, and None for NaN and infinity, which JSON lacks."""
     return [float(f"{value:.6g}") if np.isfinite(value) else None for value in values.astype(float)]
 
 
-def _column(values: NDArray[Any]) -> list[Any]:
+def _column(values: Array) -> list[Any]:
     """Return a column of details as numbers or strings for JSON."""
     if np.issubdtype(values.dtype, np.floating):
         return list(_numbers(values))

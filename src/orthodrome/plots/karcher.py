@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from .._core.checks import check_integer, check_sample_weight
-from .._core.types import Data, Floats
+from .._core.types import Array, Data, Floats
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
 from ..sphere import geodesic_distances
@@ -105,8 +105,9 @@ def karcher_objective(
     drawn = _draw_points(ax, points, weights, preimage, marker_area(len(points), size))
     n_columns = 3 if ax.get_window_extent().width / ax.figure.dpi > _WIDE else 2
     # space for the top label of the colour scale
-    style: Any = {"borderaxespad": 0.5, "handletextpad": 0.1, "columnspacing": 0.9, "scatterpoints": 1}
-    legend = legend_above(ax, list(drawn.values()), list(drawn), ncols=n_columns, **style)
+    style: Any = {"borderaxespad": 0.5, "handletextpad": 0.1, "columnspacing": 0.9}
+    handles, names = list(drawn.values()), list(drawn)
+    legend = legend_above(ax, handles, names, ncols=n_columns, scatterpoints=1, **style)
     for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
         handle.set_sizes([area])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
@@ -117,7 +118,7 @@ def karcher_objective(
 
 
 def _draw_surface(
-    ax: Axes, kernel: Kernel, points: NDArray[Any], weights: Floats | None, n_grid: int
+    ax: Axes, kernel: Kernel, points: Array, weights: Floats | None, n_grid: int
 ) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
@@ -137,7 +138,7 @@ def _draw_surface(
     ax.figure.colorbar(surface, cax=scale, label=label, ticks=ticks)
 
 
-def _square_around(points: NDArray[Any], n_grid: int) -> list[NDArray[np.float64]]:
+def _square_around(points: Array, n_grid: int) -> list[Floats]:
     """Return the grid along both sides of a square around the data."""
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     width = float((high - low).max()) or 1.0  # for a single point
@@ -146,7 +147,7 @@ def _square_around(points: NDArray[Any], n_grid: int) -> list[NDArray[np.float64
 
 
 def _objective(
-    kernel: Kernel, points: NDArray[Any], weights: Floats | None, grid_points: Floats
+    kernel: Kernel, points: Array, weights: Floats | None, grid_points: Floats
 ) -> Floats:
     """Return the weighted mean squared angle between each grid point and the data."""
     p = np.full(len(points), 1 / len(points)) if weights is None else weights / weights.sum()
@@ -162,7 +163,7 @@ def _objective(
 
 
 def _draw_points(
-    ax: Axes, points: NDArray[Any], weights: Floats | None, preimage: NDArray[Any], area: float
+    ax: Axes, points: Array, weights: Floats | None, preimage: Array, area: float
 ) -> dict[str, Any]:
     """Draw the data, their mean and the pre-image; return the scatters by name."""
     mean = np.average(points, axis=0, weights=weights)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_flag, check_integer, check_number, check_positive
+from .._core.types import Array, Floats
 from ..spaces import as_points, extrinsic_mean, procrustes_align
 from ._classes import check_labels, classes_of, is_continuous
 from ._matplotlib import Axes, Figure, figure_of
@@ -191,12 +192,12 @@ def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool
     return list(classes_of(groups))
 
 
-def _mean_of(aligned: NDArray[Any]) -> NDArray[Any]:
+def _mean_of(aligned: Array) -> Array:
     """Return the extrinsic mean, aligned to the specimens."""
     return procrustes_align(extrinsic_mean(aligned)[None], aligned.mean(axis=0))[0]
 
 
-def _preimages(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArray[Any]:
+def _preimages(model: Any, n_modes: int, amounts: Floats) -> Array:
     """Return the pre-images of multiples of the standard deviation along each mode."""
     # inverse_transform of nested spheres returns no landmarks, but points on a sphere
     has_inverse = hasattr(model, "inverse_transform") and not hasattr(model, "nested_spheres_")
@@ -218,25 +219,25 @@ def _preimages(model: Any, n_modes: int, amounts: NDArray[np.float64]) -> NDArra
     return model.inverse_transform(coordinates.reshape(-1, n_components))
 
 
-def _rotate(points: NDArray[Any], degrees: float, owner: str) -> NDArray[Any]:
+def _rotate(points: Array, degrees: float, owner: str) -> Array:
     angle = np.radians(check_number(degrees, "turn", owner))
     matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     return points @ matrix
 
 
-def _draw(ax: Axes, points: NDArray[Any], closed: bool, **style: Any) -> None:
+def _draw(ax: Axes, points: Array, closed: bool, **style: Any) -> None:
     line = np.vstack([points, points[:1]]) if closed else points
     ax.plot(line[:, 0], line[:, 1], solid_joinstyle="round", **style)
 
 
-def _box(points: NDArray[Any]) -> tuple[NDArray[Any], float]:
+def _box(points: Array) -> tuple[Array, float]:
     """Return the centre and half the side of a square around the points."""
     flat = points.reshape(-1, 2)
     low, high = flat.min(axis=0), flat.max(axis=0)
     return (low + high) / 2, _MARGIN * float((high - low).max()) / 2
 
 
-def _frame(ax: Axes, box: tuple[NDArray[Any], float]) -> None:
+def _frame(ax: Axes, box: tuple[Array, float]) -> None:
     """Set the limits of a panel, and remove ticks and frame."""
     (x, y), half = box
     ax.set(xlim=(x - half, x + half), ylim=(y - half, y + half), aspect="equal")

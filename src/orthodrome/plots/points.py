@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_finite_vector, check_integer, check_numbers, numbers_expected
+from .._core.types import Array, Floats
 from ._classes import EDGE, check_labels, check_points, class_legend, draw_points, marker_area
 from ._matplotlib import Axes, Figure, axes_of, font_points, require_matplotlib, set_title
 from .palette import class_style
@@ -182,7 +183,7 @@ def clusters(
 # ---------------------------------------------------------------------------- checks
 
 
-def _check_probabilities(proba: ArrayLike, n_samples: int) -> NDArray[Any]:
+def _check_probabilities(proba: ArrayLike, n_samples: int) -> Array:
     with numbers_expected(proba, "proba", "clusters"):
         shape = np.shape(proba)
     if len(shape) not in (1, 2) or shape[0] != n_samples:
@@ -201,7 +202,7 @@ def _check_probabilities(proba: ArrayLike, n_samples: int) -> NDArray[Any]:
 
 
 def _check_clusters(
-    labels: ArrayLike, n_samples: int, positions: NDArray[Any] | None, proba: NDArray[Any] | None
+    labels: ArrayLike, n_samples: int, positions: Array | None, proba: Array | None
 ) -> tuple[list[str], NDArray[np.intp]]:
     """Return the names of the clusters, in the order of centres, and the cluster of each point."""
     array = check_labels(labels, n_samples, "clusters", "Z", limited=False)
@@ -229,9 +230,7 @@ def _check_clusters(
 # ---------------------------------------------------------------------------- drawing
 
 
-def _opacity(
-    proba: NDArray[Any] | None, index: NDArray[np.intp], n_clusters: int
-) -> NDArray[np.float64]:
+def _opacity(proba: Array | None, index: NDArray[np.intp], n_clusters: int) -> Floats:
     """Return the opacity of each point, which grows with its probability."""
     if proba is None or n_clusters == 1:
         return np.full(len(index), _MAX_OPACITY)
@@ -241,12 +240,7 @@ def _opacity(
 
 
 def _draw_members(
-    ax: Axes,
-    points: NDArray[Any],
-    index: NDArray[np.intp],
-    opacity: NDArray[np.float64],
-    n_clusters: int,
-    area: float,
+    ax: Axes, points: Array, index: NDArray[np.intp], opacity: Floats, n_clusters: int, area: float
 ) -> list[PathCollection]:
     from matplotlib.colors import to_rgba_array
 
@@ -295,7 +289,7 @@ def _legend_lines(
     return handles, [*(lines[i] for i in largest), others]
 
 
-def _draw_centers(ax: Axes, positions: NDArray[Any]) -> PathCollection:
+def _draw_centers(ax: Axes, positions: Array) -> PathCollection:
     """Draw a star with a white rim for each centre."""
     x, y = positions[:, 0], positions[:, 1]
     area = float(np.clip(1500 / len(positions), *_CENTER_AREAS))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_flag, check_number
+from .._core.types import Array, Floats
 from ..sphere.maps import check_unit_length
 from ._classes import EDGE, check_labels, check_points, draw_points, is_continuous, marker_area
 from ._matplotlib import Axes, Figure, axes_of, plain_legend, set_title
@@ -118,14 +119,14 @@ def sphere(
     return set_title(ax, title)
 
 
-def _check_points(points: ArrayLike, name: str = "points") -> NDArray[Any]:
+def _check_points(points: ArrayLike, name: str = "points") -> Array:
     hint = " Use KernelPGA(2).sphere_coordinates_."
     array = check_points(points, name, "sphere", 3, exactly=True, hint=hint)
     check_unit_length(np.einsum("ij,ij->i", array, array), array.dtype, f"{name} of sphere")
     return array
 
 
-def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
+def _camera(tilt: float, turn: float) -> Floats:
     """Return the directions right, up and toward the viewer in the frame (mean, v_1, v_2)."""
     mean = np.array([1.0, 0.0, 0.0])
     right = np.array([0.0, np.cos(turn), np.sin(turn)])
@@ -137,7 +138,7 @@ def _camera(tilt: float, turn: float) -> NDArray[np.float64]:
 # ---------------------------------------------------------------------------- globe and lines
 
 
-def _draw_globe(ax: Axes, camera: NDArray[np.float64]) -> None:
+def _draw_globe(ax: Axes, camera: Floats) -> None:
     from matplotlib.patches import Circle
 
     for distance in np.radians(np.arange(_GRID, 180, _GRID)):
@@ -154,12 +155,12 @@ def _draw_globe(ax: Axes, camera: NDArray[np.float64]) -> None:
     ax.set_axis_off()
 
 
-def _great_circle(direction: NDArray[np.float64]) -> NDArray[np.float64]:
+def _great_circle(direction: Floats) -> Floats:
     """Return the great circle through the mean in a direction, with points as columns."""
     return np.outer([1.0, 0.0, 0.0], np.cos(_ANGLES)) + np.outer(direction, np.sin(_ANGLES))
 
 
-def _draw_line(ax: Axes, view: NDArray[np.float64], far: int, near: int, **style: Any) -> Any:
+def _draw_line(ax: Axes, view: Floats, far: int, near: int, **style: Any) -> Any:
     """Draw the far part of a closed line faintly, and the near part; return the near part."""
     x, y, depth = view
     behind = depth < 0
@@ -170,12 +171,7 @@ def _draw_line(ax: Axes, view: NDArray[np.float64], far: int, near: int, **style
 
 
 def _draw_lines(
-    ax: Axes,
-    camera: NDArray[np.float64],
-    curves: dict[str, NDArray[Any]],
-    first: int,
-    *,
-    geodesics: bool,
+    ax: Axes, camera: Floats, curves: dict[str, Array], first: int, *, geodesics: bool
 ) -> dict[str, Any]:
     """Draw geodesics, and curves in colours from index `first` on; return the lines by name."""
     lines = {}
@@ -194,7 +190,7 @@ def _draw_lines(
 
 
 def _scatter(
-    ax: Axes, view: NDArray[Any], near: NDArray[np.bool_], area: float, c: Any = None, **style: Any
+    ax: Axes, view: Array, near: NDArray[np.bool_], area: float, c: Any = None, **style: Any
 ) -> Any:
     """Draw the points of both sides; return the scatter of the near side, which may be empty."""
     for side, opacity, order in ((~near, _FAINT, _FAR_POINTS), (near, 1.0, _POINTS)):

@@ -7,12 +7,13 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.arrays import Arrays, read_header
+from ..._core.types import Array
 from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError
@@ -82,14 +83,14 @@ def _data_name(path: Path, archive: Arrays) -> str:
     )
 
 
-def _array(path: Path, archive: Arrays, name: str) -> NDArray[Any]:
+def _array(path: Path, archive: Arrays, name: str) -> Array:
     """Return an array; raise if it and its 64-bit copy do not fit in memory."""
     checks.check_memory(2 * archive.unpacked_size(name), str(path))
     with _name_file_in_errors(path, name):
         return archive[name]
 
 
-def _labels(path: Path, array: NDArray[Any], name: str, shape: tuple[int, ...]) -> NDArray[np.str_]:
+def _labels(path: Path, array: Array, name: str, shape: tuple[int, ...]) -> NDArray[np.str_]:
     what = f"{path}: the array {quote(name)} of labels"
     if array.shape != shape:
         raise InputError(
@@ -122,7 +123,7 @@ def _name_file_in_errors(path: Path, name: str | None = None) -> Iterator[None]:
 def _as_data(
     path: Path,
     what: str,
-    array: NDArray[Any],
+    array: Array,
     columns: Sequence[str] | None,
     labels: NDArray[np.str_] | None = None,
     label_name: str | None = None,
@@ -131,7 +132,7 @@ def _as_data(
     kind = _kind(f"{path}: {what}", array)
     with np.errstate(over="ignore"):
         dtype = np.float32 if array.dtype == np.float32 else np.float64
-        X: NDArray[Any] = np.array(array, dtype=dtype, order="C")
+        X: Array = np.array(array, dtype=dtype, order="C")
     if not names or kind == "shapes":
         names = checks.column_names(*X.shape[1:])
     if columns is not None:
@@ -143,7 +144,7 @@ def _as_data(
     return Data(str(path), kind, X, names, checks.row_names(len(X)), labels, label_name)
 
 
-def _kind(what: str, array: NDArray[Any]) -> Literal["table", "shapes"]:
+def _kind(what: str, array: Array) -> Literal["table", "shapes"]:
     """Return whether an array is a table or landmarks; raise if it is neither, or empty."""
     if array.dtype.kind not in "fiub":
         raise InputError(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.memory import format_bytes
+from ..._core.types import Array
 from .. import memory
 from .data import InputError, UnknownColumnError
 
@@ -123,7 +124,7 @@ def missing_label(where: str, column: str) -> InputError:
     )
 
 
-def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
+def check_finite(path: str, X: Array, columns: Sequence[str]) -> None:
     """Raise if a value is missing or infinite."""
     invalid = ~np.isfinite(X)
     if not invalid.any():

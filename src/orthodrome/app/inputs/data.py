@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..._core.types import Array, Indices
 
 _RESERVED = ("row", "predicted", "cluster")  # columns of the tables that commands write
 
@@ -61,7 +63,7 @@ class Data:
 
     path: str
     kind: Literal["table", "shapes"]
-    X: NDArray[Any]
+    X: Array
     columns: tuple[str, ...]
     ids: tuple[str, ...]
     labels: NDArray[np.str_] | None = None
@@ -79,3 +81,16 @@ class Data:
         name = self.label_name or "label"
         is_pattern = self.kind == "shapes" and not name.isidentifier()
         return "label" if is_pattern or name in _RESERVED else name
+
+    def sample_rows(self, max_rows: int, seed: int = 0) -> Indices:
+        """Return the indices of all rows, or a sorted random sample of `max_rows`."""
+        n = len(self)
+        if n <= max_rows:
+            return np.arange(n)
+        return np.sort(np.random.default_rng(seed).choice(n, max_rows, replace=False))
+
+    def take(self, rows: Indices) -> Data:
+        """Return the data of these rows."""
+        ids = tuple(self.ids[row] for row in rows)
+        labels = None if self.labels is None else self.labels[rows]
+        return replace(self, X=self.X[rows], ids=ids, labels=labels)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.files import write_atomically
 from ..._core.pictures import image_size_error
+from ..._core.types import Floats
 from ...plots._extras import require
 from .checks import check_memory
 from .data import InputError
@@ -20,7 +21,7 @@ from .data import InputError
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
-def read_image(path: str | os.PathLike[str]) -> NDArray[np.float64]:
+def read_image(path: str | os.PathLike[str]) -> Floats:
     """Read a PNG or JPEG image.
 
     Parameters
@@ -112,7 +113,7 @@ def _require_pillow() -> Any:
     return require("PIL", "Images", "image")
 
 
-def _as_array(pillow: Any, image: Any) -> NDArray[np.float64]:
+def _as_array(pillow: Any, image: Any) -> Floats:
     if image.mode.startswith("I"):  # 16-bit grey
         return np.asarray(image, dtype=np.float64) / 65535.0
     if "A" in image.mode or "transparency" in image.info:

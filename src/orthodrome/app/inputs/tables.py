@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..._core.types import Floats
 from ...plots._extras import require
 from . import checks
 from .checks import format_names, quote
@@ -61,7 +61,7 @@ _MAX_PANDAS_COLUMNS = 20_000  # with more, pandas needs much memory
 
 
 #: The features, the text columns by position, and the decimal separator.
-_Columns = tuple[NDArray[np.float64], dict[int, list[str]], str]
+_Columns = tuple[Floats, dict[int, list[str]], str]
 
 
 def read_table(
@@ -122,7 +122,7 @@ def _read_chunks(table: TextTable, chosen: checks.Selection, decimal: str) -> _C
     features, width = list(chosen.features), len(table.names)
     # before 3.1, the default parser sometimes makes an error in the last bit
     is_old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-    numbers: list[NDArray[np.float64]] = []
+    numbers: list[Floats] = []
     texts: dict[int, list[str]] = {i: [] for i in chosen.texts}
     with table.open() as file, warnings.catch_warnings():
         warnings.simplefilter("error")
