@@ -4,11 +4,8 @@ import errno
 import io
 import json
 import os
-import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -18,7 +15,6 @@ from orthodrome import app
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("pandas")
-from orthodrome.app import commands, models
 from orthodrome.app.streams import printable, progress
 
 
@@ -52,14 +48,6 @@ def test_help_names_the_commands_and_where_to_begin(arguments, capsys):
     assert "Begin with: orthodrome demo" in text
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("demo", "--nonsense"), ("demo", "--out")])
-def test_invalid_command_lines(arguments, capsys):
-    assert app.main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Error" in captured.err
-
-
 def test_help_does_not_import_the_library():
     code = (
         "import sys; from orthodrome.app import main\n"
@@ -71,11 +59,6 @@ def test_help_does_not_import_the_library():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert result.stdout.endswith("loaded:\n")
-
-
-def test_methods_in_the_help_exist():
-    for kind in ("CLASSIFIERS", "CLUSTERINGS", "DECOMPOSITIONS"):
-        assert getattr(commands, kind) == tuple(getattr(models, kind))
 
 
 def test_errors_while_the_program_starts(monkeypatch, capsys):
@@ -211,32 +194,12 @@ def test_broken_pipe_during_the_work_is_a_failure(monkeypatch, capsys, table):
     assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
 
 
-def test_streams_are_restored(monkeypatch, table):
-    for encoding, errors in (("ascii", "strict"), ("utf-8", "surrogateescape")):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding, errors)
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdout", stream)
-            assert app.main(["info", table]) == 0
-            assert sys.stdout is stream
-        assert stream.errors == errors
-
-
 def test_control_characters_are_escaped():
     plain = "a\u00a0b, naïve, \u0645\u06cc\u200c\u062e\u0648, \U0001f469\u200d\U0001f52c"
     assert printable(plain) == plain
     assert printable("\x1b[2J\r\n\x07\u202e\u2028\ud800") == (
         "\\x1b[2J\\r\\n\\x07\\u202e\\u2028\\ud800"
     )
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_closed_streams_in_a_process(table, closed):
-    line = f"{shlex.quote(sys.executable)} -m orthodrome info {shlex.quote(table)} {closed}"
-    result = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=120)
-    assert result.returncode == 0
-    assert b"Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
@@ -255,36 +218,6 @@ def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, enco
     assert b"--sigma \\u03c3: give a number" in printed["stderr"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("below", ["", "report"])
-def test_folder_that_cannot_be_written(tmp_path, below):
-    pytest.importorskip("matplotlib")
-    (tmp_path / "file").write_text("in the way")
-    out = tmp_path / "file" / below
-    result = run("demo", "--out", str(out), "--quiet")
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert_one_line(result.stderr)
-    assert str(out) in result.stderr
-    assert (tmp_path / "file").read_text() == "in the way"
-
-
-@pytest.mark.slow
-def test_missing_matplotlib_is_one_line_of_advice(tmp_path):
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "from orthodrome.app import main\n"
-        f"sys.exit(main(['demo', '--out', {str(tmp_path / 'report')!r}]))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert result.returncode == 1
-    assert_one_line(result.stderr)
-    assert "pip install 'orthodrome[plot]'" in result.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 # ---------------------------------------------------------------------- progress
 
 
@@ -299,18 +232,6 @@ def test_progress_without_a_terminal_is_plain_lines(capsys):
     with progress(quiet=True) as report:
         report(0.0, "first")
     assert capsys.readouterr() == ("", "")
-
-
-def test_progress_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress(quiet=False) as report:
-        report(0.0, "first")
-        report(0.5, "second")
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "second" in captured.err
-    assert "50%" in captured.err
 
 
 # ---------------------------------------------------------------------- demo
@@ -328,15 +249,3 @@ def test_demo_prints_the_path_of_its_page(monkeypatch, capsys, tmp_path):
     text, facts = capsys.readouterr().out.splitlines()
     assert text == json.loads(facts)["files"]["index.html"] == str(page.resolve())
     assert calls == ["here", "here"]
-
-
-@pytest.mark.slow
-def test_demo_writes_its_page_and_prints_the_path(tmp_path):
-    pytest.importorskip("matplotlib")
-    result = run("demo", "--out", "my report", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    page = Path(result.stdout.splitlines()[-1])
-    assert page == (tmp_path / "my report" / "index.html").resolve()
-    assert "python -m orthodrome demo --out &#x27;my report&#x27;" in page.read_text("utf-8")
-    assert all(re.match(r"\[ *\d+%\] ", line) for line in result.stderr.splitlines())
-    assert not list(page.parent.glob(".*"))

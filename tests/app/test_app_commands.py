@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -144,23 +142,6 @@ def test_classify_by_folds(trees, here, capsys, method):
     assert space["accuracy"] == pytest.approx(right)
 
 
-def test_formulas_are_quoted(here, capsys):
-    X, names = blobs()
-    data = write_labelled(
-        here / "trees.csv", X, [f"={name}()" for name in names], [*"abcd", "+kind"]
-    )
-    run(capsys, "classify", data, "--label", "+kind", "--cv", 3)
-    header, *found = rows_of(here / "classification/predictions.csv")
-    assert header == ["row", "'+kind", "predicted"]
-    assert {row[1] for row in found} == {row[2] for row in found}
-    assert {row[1] for row in found} == {f"'={name}()" for name in names}
-    # predict quotes them too; JSON has them as they are
-    arguments = ("predict", "classification/model.orthodrome", data)
-    printed = list(csv.reader(run(capsys, *arguments).out.splitlines()))
-    named = json.loads(run(capsys, *arguments, "--json").out)
-    assert [row[1] for row in printed[1:]] == [f"'{row['predicted']}" for row in named]
-
-
 def test_classify_another_file_and_predict(trees, here, capsys):
     X, names = blobs(20, seed=1)
     # other order of columns, one more, and no labels
@@ -179,19 +160,6 @@ def test_classify_another_file_and_predict(trees, here, capsys):
     assert [row[1] for row in rows_of(here / "found/labels.csv")[1:]] == names.tolist()
 
 
-def test_standardize_is_part_of_the_model(here, capsys):
-    X, names = blobs()
-    scaled = write_labelled(here / "scaled.csv", X * [1.0, 1e6, 1.0, 1e-6], names)
-    run(capsys, "embed", scaled, "--label", "kind", "--standardize", "--quiet")
-    found = rows_of(here / "embedding/coordinates.csv")[1:]
-    written = np.array([row[2:] for row in found], dtype=float)
-    space = run_python_of(here / "embedding/report.html")
-    np.testing.assert_allclose(space["coordinates"], written, atol=1e-12)
-    printed = run(capsys, "predict", "embedding/model.orthodrome", scaled)
-    again = np.array([r[1:] for r in csv.reader(printed.out.splitlines()[1:])], dtype=float)
-    np.testing.assert_allclose(again, written, atol=1e-6)
-
-
 def test_folds_are_not_used_for_training(here, capsys):
     rng = np.random.default_rng(0)
     rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
@@ -200,29 +168,17 @@ def test_folds_are_not_used_for_training(here, capsys):
     assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8
 
 
-def test_recommendations_differ_where_data_differ(here, capsys):
+def test_compare(here, capsys):
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
     flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
-    angles = rng.uniform(0, 2 * np.pi, 50)
-    turns = np.column_stack([np.cos(k * angles) for k in (1, 2, 3)])
-    turns = np.column_stack([turns, *(np.sin(k * angles) for k in (1, 2, 3))])
-    ring = write_csv(here / "ring.csv", list("abcdef"), turns.tolist())
-    words = {}
-    for name, file in (("flat", flat), ("ring", ring)):
-        printed = run(capsys, "compare", file, "--json", "--quiet", "--out", name)
-        found = json.loads(printed.out)
-        assert set(found["areas"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
-        assert found["recommendation"].startswith("Use ")
-        words[name] = found
-        assert html.escape(found["recommendation"]) in (here / name / "report.html").read_text()
-    space = run_python_of(here / "flat/report.html")
-    assert space["coordinates"].shape == (50, 2)
-    assert words["flat"]["best"] == "pca"
-    assert words["flat"]["areas"]["pca"] > 0.99
-    assert words["ring"]["recommendation"] != words["flat"]["recommendation"]
-    areas = words["ring"]["areas"]
-    assert areas[words["ring"]["best"]] > max(areas.values()) - 0.1
+    found = json.loads(run(capsys, "compare", flat, "--json", "--quiet", "--out", "flat").out)
+    assert set(found["areas"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
+    assert found["recommendation"].startswith("Use ")
+    assert html.escape(found["recommendation"]) in (here / "flat/report.html").read_text()
+    assert run_python_of(here / "flat/report.html")["coordinates"].shape == (50, 2)
+    assert found["best"] == "pca"
+    assert found["areas"]["pca"] > 0.99
 
 
 @pytest.fixture
@@ -311,7 +267,6 @@ def test_equal_rows(here, capsys):
 @pytest.mark.parametrize(
     ("options", "shown"),
     [
-        (("--method", "kpga", "--kernel", "linear"), "Normalized("),
         (("--method", "kpns", "--kernel", "poly"), "Normalized("),
         (("--method", "kpns", "--sphere", "great"), "sphere=&#x27;great&#x27;"),
         (("--method", "robust", "--p", "1.5"), "p=1.5"),
@@ -327,13 +282,6 @@ def test_options_reach_the_model(here, capsys, options, shown):
     assert shown in (here / "embedding/report.html").read_text("utf-8")
     printed = run(capsys, "predict", "embedding/model.orthodrome", file)
     assert len(printed.out.splitlines()) == 31
-
-
-def test_notes_on_reading_are_on_the_page(here, capsys):
-    (here / "commas.csv").write_text("a;b\n" + "\n".join(f"{k},5;{k * k % 7},25" for k in range(9)))
-    printed = run(capsys, "embed", "commas.csv")
-    assert "decimal commas" in printed.err
-    assert "decimal commas" in (here / "embedding/report.html").read_text("utf-8")
 
 
 # ---------------------------------------------------------------------- bad input
@@ -390,22 +338,12 @@ BAD = {
     "not a model": (("predict", "trees.csv", "trees.csv"), 1, ["trees.csv", "model"]),
     "small image": (("denoise", "small.png"), 1, ["small.png", "3 x 3", "--patch-size"]),
     "out is a file": (("embed", "trees.csv", *KIND, "--out", "trees.csv"), 1, ["trees.csv"]),
-    "no data": (("embed",), 2, ["Error"]),
     "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["not one of kpga"]),
     "no components": (("embed", "trees.csv", "-q", "0"), 2, ["Error"]),
-    "no number": (("cluster", "trees.csv"), 2, ["Error"]),
     "not a number": (("cluster", "trees.csv", "-k", "many"), 2, ["Error"]),
     "seed": (("classify", "trees.csv", "--seed", 2**32), 2, ["4294967295"]),
     "empty table": (("predict", "model", "trees.csv", "--out", ""), 2, ["the name is empty"]),
-    **{
-        f"empty folder, {command}": ((command, *more, "--out", ""), 2, ["the name is empty"])
-        for command, more in {
-            "demo": (),
-            "embed": ("trees.csv",),
-            "cluster": ("trees.csv", "-k", 2),
-            "denoise": ("small.png",),
-        }.items()
-    },
+    "empty folder": (("embed", "trees.csv", "--out", ""), 2, ["the name is empty"]),
 }
 
 
@@ -442,16 +380,11 @@ def test_bad_input(trees, leaves, here, capsys, case):
 
 OVERWRITING = {
     "its table": ("embed", "w/coordinates.csv", "--out", "w"),
-    "another spelling": ("embed", "w/../w/coordinates.csv", "--out", "./w"),
     "a link to the file": ("embed", "link.csv", "--out", "w"),
     "a link to the folder": ("embed", "w/coordinates.csv", "--out", "folder"),
-    "clusters": ("cluster", "w/clusters.csv", "-k", "3", "--out", "w"),
     "rows to test": ("classify", "trees.csv", "--test", "w/predictions.csv", "--out", "w"),
     "labels": ("classify", "leaves.tps", "--labels", "w/predictions.csv", "--out", "w"),
-    "a page": ("compare", "leaves.tps", "--labels", "w/report.html", "--out", "w"),
-    "a model": ("cluster", "leaves.tps", "--labels", "w/model.orthodrome", "-k", "2", "--out", "w"),
     "an image": ("denoise", "w/cleaned.png", "--out", "w"),
-    "rows to predict": ("predict", "w/model.orthodrome", "trees.csv", "--out", "trees.csv"),
     "the model": ("predict", "w/model.orthodrome", "trees.csv", "--out", "w/model.orthodrome"),
 }
 
@@ -486,55 +419,20 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("embed", "named.csv"),
-        ("info", "named.csv", "--label", f"kind{ESCAPE}"),
-        ("classify", "named.csv", "--label", f"kind{ESCAPE}", "--test", "other.csv"),
-    ],
-    ids=["hint", "info", "note"],
+    [("embed", "named.csv"), ("info", "named.csv", "--label", f"kind{ESCAPE}")],
+    ids=["hint", "info"],
 )
 def test_control_characters_of_files_are_escaped(here, capsys, arguments, monkeypatch):
     monkeypatch.setattr("orthodrome.app.info._probe", lambda *_: {"page": 0.0})
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
-    rows = [[*x, f"{name}{ESCAPE}"] for x, name in zip(X * [1, 1e5, 1, 1], names, strict=True)]
-    write_csv(here / "named.csv", header, rows)
-    write_csv(here / "other.csv", header, [[*row[:4], f"elm{ESCAPE}"] for row in rows])
+    write_labelled(here / "named.csv", X, [f"{name}{ESCAPE}" for name in names], header)
     printed = run(capsys, *arguments, code=arguments[0] == "embed")
     text = printed.out + printed.err
     assert not set(text) & set("\x1b\x07\x9b")
     assert "\\x1b]0;owned\\x07\\x9b31m" in text
     if arguments[0] == "embed":
         assert f"add --label {f'kind{ESCAPE}'!r}." in printed.err
-
-
-def test_labels_in_letters_missing_in_the_font(trees, here, capsys):
-    text = (here / "trees.csv").read_text("utf-8")
-    (here / "木.csv").write_text(text.replace("ash", "灰").replace("kind", "種"), "utf-8")
-    printed = run(capsys, "classify", "木.csv", "--label", "種", "--quiet")
-    assert printed.err == ""
-    assert "灰" in (here / "classification/report.html").read_text("utf-8")
-
-
-def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
-    columns = ["height", "girth", "age", "shade"]
-    save(KernelPCA(2).fit(blobs()[0]), here / "model", notes={"columns": columns})
-
-    def fail(*_):
-        raise errors.pop()
-
-    monkeypatch.setattr("orthodrome.app.session.predicted_table", fail)
-    monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
-    errors = [IndexError("5 is out of bounds")]
-    printed = run(capsys, "predict", "model", trees, "--quiet", code=1)
-    words = f"orthodrome: model cannot predict {trees}: IndexError: 5 is out of bounds\n"
-    assert printed.err == words
-    errors = [MemoryError()]
-    assert "out of memory" in run(capsys, "predict", "model", trees, code=1).err
-    monkeypatch.setenv("ORTHODROME_DEBUG", "1")
-    errors = [IndexError("5 is out of bounds")]
-    with pytest.raises(IndexError):
-        app.main(["predict", "model", trees])
 
 
 def test_model_without_notes_takes_columns_in_order(here, capsys):
@@ -549,16 +447,6 @@ def test_model_without_notes_takes_columns_in_order(here, capsys):
 
 
 # ---------------------------------------------------------------------- processes and pages
-
-
-def process(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "orthodrome", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
 
 
 def test_an_interrupted_fit_leaves_nothing(trees, here, capsys, monkeypatch):
@@ -577,45 +465,6 @@ def test_an_interrupted_fit_leaves_nothing(trees, here, capsys, monkeypatch):
     assert printed.err.startswith("[  0%]")
     assert printed.err.endswith("orthodrome: interrupted\n")
     assert [path.name for path in here.iterdir()] == ["trees.csv"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
-def test_an_interrupted_process_leaves_nothing(here):
-    rng = np.random.default_rng(0)
-    write_csv(here / "many.csv", list("abcdefgh"), rng.standard_normal((1500, 8)).tolist())
-    running = process(
-        *("embed", "many.csv", "--method", "kpns", "--out", "made/deep"),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert running.stderr.readline().startswith("[  0%]")
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=120)
-    assert running.returncode == 130
-    assert out == ""
-    assert err.endswith("orthodrome: interrupted\n")
-    assert [path.name for path in here.iterdir()] == ["many.csv"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs a shell's pipes")
-def test_closed_pipe_is_no_error(trees, capsys, here):
-    run(capsys, "embed", trees, "--label", "kind", "--quiet")
-    running = process("predict", "embedding/model.orthodrome", trees, "--quiet")
-    running.stdout.close()
-    err = running.stderr.read()
-    running.stderr.close()
-    assert running.wait(timeout=120) == 0
-    assert err == ""
-
-
-@pytest.mark.slow
-def test_saved_model_in_another_process(trees, capsys, here):
-    run(capsys, "classify", trees, "--label", "kind", "--quiet")
-    own = run(capsys, "predict", "classification/model.orthodrome", trees).out
-    running = process("predict", "classification/model.orthodrome", trees)
-    out, _ = running.communicate(timeout=120)
-    assert out == own
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ import html
 import re
 import warnings
 
-import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
 from browser import external, opened
-from orthodrome import KernelPCA, KernelPGA
 from orthodrome.app.demo import Settings, run_demo
-from orthodrome.datasets import make_von_mises_fisher
 
 SMALL = Settings(training=200, directions=60)
 SECTIONS = (
@@ -73,20 +70,6 @@ def test_python_lines_on_the_page_run(page, tmp_path, monkeypatch, capsys):
     for value in (f"{noisy:.4f}", f"{cleaned:.4f}", f"kernel PGA is {area:.3f}"):
         assert value in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["digits.png", "sphere.png"]
-
-
-def test_directions_on_the_page_are_those_of_the_estimators(page):
-    X = make_von_mises_fisher(60, 100, 2, SMALL.concentration, random_state=0)
-    flat = KernelPCA(kernel="linear").fit(X)
-    with pytest.warns(UserWarning, match=FAR):
-        curved = KernelPGA(kernel="linear").fit(X)
-    text = page.read_text("utf-8")
-    assert (flat.n_components_, curved.n_components_) == (3, 2)
-    assert "Kernel PCA finds 3 components with a variance above zero, kernel PGA 2:" in text
-    for model in (flat, curved):
-        assert ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_) in text
-    far = np.count_nonzero(curved.mean_cosines_ <= 0)
-    assert f"{far} of 60 points lie a quarter of a great circle or more" in text
 
 
 def test_a_failure_leaves_no_folder_behind(tmp_path):

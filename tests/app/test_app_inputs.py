@@ -4,8 +4,6 @@ import csv
 import os
 import struct
 import sys
-import tracemalloc
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from optional import needs
 from orthodrome.app import InputError, memory, read_data, read_image, write_image
 from orthodrome.app.inputs import tables
 from orthodrome.plots import MissingExtraError
-from real_data import real_folder
 
 pytest.importorskip("pandas")
 
@@ -69,15 +66,11 @@ def test_table_with_labels_and_chosen_columns(write):
     ("name", "text"),
     [
         ("a.csv", "a,b\n1.5,2\n3,-4e1\n"),
-        ("a.csv", "a;b\n1.5;2\n3;-4e1\n"),
-        ("a.csv", "a;b\n1,5;2\n3;-4e1\n"),
         ("a.csv", "a;b\n3;-4e1\n1,5;2\n"),  # the decimal comma comes late
-        ("a.tsv", "a\tb\n1.5\t2\n3\t-4e1\n"),
         ("a.tsv", "a\tb\n1,5\t2\n3\t-4e1\n"),
         ("a.txt", "a b\n  1.5   2 \n3 -4e1\n"),
         ("a.txt", "a,b\r\n1.5,2\r\n\r\n3,-4e1"),
         ("a.CSV", "\ufeffa,b\n 1.5 , 2\n3,-4e1\n\n"),
-        ("a.csv", '"a","b"\n"1.5","2"\n3,-4e1\n'),
         ("a.csv", "a,b\r1.5,2\r3,-4e1\r"),
         ("a.csv", "a,b\n1.5,2\n,\n3,-4e1\n,\n"),  # blank records of a spreadsheet
         ("a.csv", "a,b\n1.5,\u00a02\n3,-4e1\n"),  # a no-break space
@@ -132,17 +125,10 @@ def test_first_column_names_the_rows(write, name):
     assert data.id_name == (name or "(no name)")
 
 
-def test_id_column_can_be_a_feature_or_a_label(write):
-    path = write("a.csv", "id,a\n7,1\n8,2\n")
-    assert read_data(path, columns=["id", "a"]).X.shape == (2, 2)
-    assert read_data(path, label="id").labels.tolist() == ["7", "8"]
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ("", ["0 bytes"]),
-        ("\n \n\n", ["is empty"]),
         ("a,b\n", ["no rows", "'a', 'b'"]),
         ("a,b,a\n1,2,3\n", ["columns 1 and 3", "'a'"]),
         ("a,,b\n1,2,3\n", ["column 2", "no name"]),
@@ -151,8 +137,6 @@ def test_id_column_can_be_a_feature_or_a_label(write):
         ("a,b\n1,2\n3,4,5\n", ["line 3", "3 cells"]),
         ("a,b\n1,2,3\n4,5,6\n", ["line 2", "3 cells", "name that column too"]),
         ('a,b\n1,2\n"3,4\n5,6\n', ["line 3", "quote"]),
-        ('a,b\n1,"2"x\n', ["line 2"]),
-        ('a,b\n1,"' + "x" * 200_000 + '"\n', ["line 2", "field larger"]),
         (PNG, ["PNG"]),
         (b"PAR1" + bytes(50), ["parquet"]),
         (b"a,b\n1,\x002\n", ["zero bytes"]),
@@ -162,13 +146,9 @@ def test_id_column_can_be_a_feature_or_a_label(write):
         ("a,b\n1,2\n".encode("utf-16") + b"1", ["line 3", "the text is not utf-16"]),
         ("a,b,species\n1,2,edulis\n3,4,rubra\n", ["line 2", "data row 1", "'species'", "'edulis'"]),
         ("a,b,species\n1,2,x\n", ["--label 'species'", "--columns: 'a', 'b'", "OneHotEncoder"]),
-        ("a,b\n1,True\n2,False\n", ["line 2", "'b'", "not a number"]),
         ("a;b\n1,5;2\n3;4.25\n", ["line 3", "'4.25'", "decimal commas"]),
         ("a;b\n1.234,5;2\n3;4\n", ["line 2", "not a number"]),
-        *(
-            (f"a,b\n1,2\n3,{v}\n", ["line 3", "'b'", "infinite"])
-            for v in ("inf", "-Infinity", "1e999")
-        ),
+        ("a,b\n1,2\n3,1e999\n", ["line 3", "'b'", "infinite"]),
         *(
             (f'a,b\n1,2\n3,"{value}"\n', ["line 3", "'b'", "not a number"])
             for value in ("1_000", "0x10", "1,5", "1 000", "12%", "--1", "1.2.3")
@@ -203,11 +183,6 @@ def test_ragged_rows_are_found_in_every_chunk(write, monkeypatch, line):
         lines = ["a,b", *["1,2"] * 8]
         lines[line - 1] = cells
         rejected(write("a.csv", "\n".join(lines)), f"line {line}: the line has {len(cells[::2])}")
-
-
-def test_huge_finite_values_are_kept(write):
-    data = read_data(write("a.csv", "a,b\n1e308,1e308\n1,2\n"))
-    assert data.X[0].tolist() == [1e308, 1e308]
 
 
 def test_endless_line(write, monkeypatch):
@@ -253,38 +228,12 @@ def test_named_pipe_is_rejected(tmp_path):
     rejected(tmp_path / "a.csv", "is not a regular file")
 
 
-def test_long_values_are_shortened(write):
-    assert len(rejected(write("a.csv", "a,b\n1," + "y" * 5000 + "\n"), "line 2")) < 500
-
-
 def test_memory_of_a_table(write, monkeypatch):
-    """The estimate is above what is used, and not by far; too large a table is not read."""
-    rng = np.random.default_rng(0)
-    lines = "\n".join(",".join(f"{x:.3f}" for x in row) for row in rng.normal(size=(20_000, 8)))
-    path = write("a.csv", "a,b,c,d,e,f,g,h\n" + lines)
-    estimated = []
-    monkeypatch.setattr(tables.checks, "check_memory", lambda size, *_: estimated.append(size))
-    read_data(path)  # imports pandas
-    tracemalloc.start()
-    try:
-        read_data(path)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak / 2 < estimated[0] < 3 * peak
-    monkeypatch.undo()
+    """Too large a table is not read."""
+    path = write("a.csv", "a,b\n" + "1.5,2.5\n" * 20_000)
     monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
     monkeypatch.setattr(tables, "_read_with_pandas", None)
     rejected(path, "of memory", "97.7 KiB are available", "sample of the rows")
-
-
-@pytest.mark.slow
-def test_a_large_table_is_read_by_pandas(write, monkeypatch):
-    monkeypatch.setattr(tables, "_read_records", None)
-    X = np.random.default_rng(0).normal(size=(1_000_000, 10))
-    rows = "\n".join(",".join(map(repr, row)) + ",x" for row in X.tolist())
-    data = read_data(write("a.csv", f"{','.join('abcdefghij')},kind\n{rows}\n"), label="kind")
-    assert np.array_equal(data.X, X)
 
 
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5)
@@ -337,10 +286,8 @@ def test_any_bytes_are_read_or_rejected(tmp_path_factory, content, suffix):
     [
         (np.eye(2), "float64"),
         (np.eye(2, dtype="f4"), "float32"),
-        (np.eye(2, dtype="u1"), "float64"),
         (np.eye(2, dtype=bool), "float64"),
         (np.asfortranarray(np.eye(2, dtype=">f8")), "float64"),
-        (np.eye(2, dtype="f2"), "float64"),
     ],
 )
 def test_npy(tmp_path, array, dtype):
@@ -348,8 +295,6 @@ def test_npy(tmp_path, array, dtype):
     data = read_data(tmp_path / "a.npy")
     assert np.array_equal(data.X, np.eye(2))
     assert data.X.dtype == np.dtype(dtype)
-    assert data.X.flags.c_contiguous
-    assert data.X.flags.owndata
     assert data.columns == ("x1", "x2")
     assert np.array_equal(read_data(tmp_path / "a.npy", columns=["x2"]).X, [[0], [1]])
 
@@ -365,14 +310,12 @@ def test_npy(tmp_path, array, dtype):
         (np.zeros((0, 3)), ["empty"]),
         (np.array([[1.0, 2], [3, np.nan]]), ["row 2", "'x2'", "missing"]),
         (np.array([[1.0, np.inf]]), ["row 1", "'x2'", "infinite"]),
-        (np.array([[[1.0, 2], [np.nan, 1]]]), ["row 1", "'x2'", "missing"]),
         (np.array([[object()]], dtype=object), ["pickled"]),
         ({"X": np.eye(2), "y": ["\u00e9".encode("latin-1"), b"z"]}, ["'y'", "not ASCII"]),
         ({"X": np.eye(3), "y": ["x", "", "z"]}, ["'y'", "row 2", "no label"]),
         ({"X_train": np.eye(3), "X_test": np.eye(2)}, ["X_train (3, 3)", "X_test (2, 2)", "as X"]),
         ({"v": np.arange(3)}, ["v (3,)", "none"]),
         ({}, ["no arrays"]),
-        ({"X": np.array([[object()]], dtype=object)}, ["pickled"]),
     ],
 )
 def test_arrays_rejected(tmp_path, arrays, words):
@@ -417,18 +360,6 @@ def test_npz(tmp_path):
     np.savez(path, table=np.eye(2), feature_names=["a", "b"])
     assert read_data(path).columns == ("a", "b")
     assert np.array_equal(read_data(path, columns=["b"]).X, [[0], [1]])
-
-
-def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):
-    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
-        archive.writestr("readme.txt", "hello")
-    rejected(tmp_path / "b.npz")
-    rejected(write("c.npz", PNG), ".npz")
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, X=np.zeros((2000, 500)))
-    assert path.stat().st_size < 50_000
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
-    rejected(path, "of memory")
 
 
 # ---------------------------------------------------------------------------- parquet
@@ -545,22 +476,21 @@ def test_labels_by_a_pattern(write, pattern):
             read_data(path, label_regex=wrong)
 
 
-@pytest.mark.parametrize("same_id", [False, True])
 @pytest.mark.parametrize(
-    "table",
+    ("table", "same_id"),
     [
-        "ID,label\n13,edulis\n11,edulis\n12,rubra\n99,other\n",
-        "label\tname\nrubra\trubra_1.jpg\nedulis\tedulis_1.jpg\nedulis\tedulis_2.jpg\n",
-        "image;class;plot\nrubra_1;rubra;3\nedulis_1;edulis;4\nedulis_2;edulis;4\n",
-        "IMAGE,label\n" + "".join(f"{image},{kind}\n" for kind, _, image in LEAVES),
+        ("ID,label\n13,edulis\n11,edulis\n12,rubra\n99,other\n", False),
+        ("image;class;plot\nrubra_1;rubra;3\nedulis_1;edulis;4\nedulis_2;edulis;4\n", True),
+        ("IMAGE,label\n" + "".join(f"{image},{kind}\n" for kind, _, image in LEAVES), True),
     ],
 )
 def test_labels_by_a_second_file(write, table, same_id):
-    if same_id and table.startswith("ID"):
-        pytest.skip("the IDs do not differ")
-    labels = write("labels.csv", table)
-    data = read_data(write("a.tps", tps(same_id=same_id)), labels=labels)
+    path = write("a.tps", tps(same_id=same_id))
+    data = read_data(path, labels=write("labels.csv", table))
     assert data.labels.tolist() == ["edulis", "rubra", "edulis"]
+    labels = write("labels.csv", "ID,site,soil\n11,a,x\n12,b,y\n13,a,y\n")
+    if not same_id:
+        assert read_data(path, labels=labels, label="soil").labels.tolist() == ["x", "y", "y"]
 
 
 @pytest.mark.parametrize(
@@ -569,7 +499,6 @@ def test_labels_by_a_second_file(write, table, same_id):
         ("ID,label\n11,a\n12,b\n", ["1 of 3", "'13'"]),
         ("ID,label\n11,a\n12,b\n13,c\n12,d\n", ["line 5", "'12'", "line 3"]),
         ("ID,label\n11,a\n12,\n13,c\n", ["line 3", "no label", "'12'"]),
-        ("ID,label\n11,a\n12,nan\n13,c\n", ["line 3", "no label", "'12'"]),
         ("ID\n11\n12\n13\n", ["--label", "none"]),
         ("ID,label\n", ["3 of 3"]),
         ("ID,site,soil\n11,a,x\n12,b,y\n13,a,y\n", ["'site', 'soil'", "--label"]),
@@ -581,14 +510,6 @@ def test_second_files_rejected(write, table, words):
     with pytest.raises(InputError) as caught:
         read_data(path, labels=labels)
     assert all(word in str(caught.value) for word in ("labels.csv", *words)), caught.value
-
-
-def test_which_column_of_the_second_file(write):
-    path = write("a.tps", tps())
-    labels = write("labels.csv", "ID,site,soil\n11,a,x\n12,b,y\n13,a,y\n")
-    assert read_data(path, labels=labels, label="soil").labels.tolist() == ["x", "y", "y"]
-    with pytest.raises(InputError, match=r"labels\.csv has no column 'sight'.*'site'"):
-        read_data(path, labels=labels, label="sight")
 
 
 def test_tps_rejected(write, tmp_path, monkeypatch):
@@ -632,7 +553,6 @@ def test_images_come_back(tmp_path, shape):
         ("I;16", 65535, [[1.0]]),
         ("P", 0, [[[0.0, 0.0, 0.0]]]),
         ("RGBA", (255, 0, 0, 0), [[[1.0, 1.0, 1.0]]]),
-        ("RGBA", (255, 0, 0, 255), [[[1.0, 0.0, 0.0]]]),
         ("LA", (0, 255), [[0.0]]),
     ],
 )
@@ -697,14 +617,3 @@ def test_images_with_huge_headers(write, monkeypatch):
 
 
 # ---------------------------------------------------------------------------- real files
-
-
-def test_published_tables():
-    folder = real_folder() / "uci"
-    if not (folder / "iris.csv").exists():
-        pytest.skip(f"no data in {folder}; set ORTHODROME_DATA")
-    iris = read_data(folder / "iris.csv", label="class")
-    assert iris.X.shape == (150, 4)
-    assert sorted(set(iris.labels)) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]
-    rejected(folder / "iris.csv", "line 2", "'class'", "--label 'class'")
-    assert "392 of the values" in rejected(folder / "vote.csv", "missing", label="class")

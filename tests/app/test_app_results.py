@@ -8,16 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
 
-from optional import needs
 from orthodrome.app import embedding as comparison
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.denoising import denoise
-from orthodrome.app.embedding import MethodResult, compare, embed, recommendation, simplest_best
+from orthodrome.app.embedding import MethodResult, recommendation, simplest_best
 from orthodrome.app.inputs import Data, InputError, read_data
-from orthodrome.app.models import LINEAR, Choice, make_model, program
-from orthodrome.app.results import Work, shapes_section, table_text
+from orthodrome.app.models import LINEAR, Choice, make_model
+from orthodrome.app.results import Work, table_text
 
 
 def table(X, path="a.csv", columns=("a", "b")):
@@ -86,11 +83,6 @@ def test_choices_that_do_not_suit_the_data(choice, data, words):
         make_model(choice, data)
 
 
-def test_centers_without_preimages_are_intrinsic():
-    assert make_model(Choice("kmeans", kernel="linear"), SQUARE).centers == "intrinsic"
-    assert make_model(Choice("kmeans", kernel="gaussian"), SQUARE).centers == "preimage"
-
-
 def test_number_of_columns_is_checked():
     check_same_columns(("a", "b"), replace(SQUARE, path="b.npy", columns=("x1", "x2")))
     with pytest.raises(InputError, match=r"b\.npy has 1 columns .* fitted to 2\."):
@@ -123,41 +115,3 @@ def test_recommendations(monkeypatch):
     advice = "try more than 2 components (--components)."
     assert recommendation(compared(monkeypatch, 0.1, 0.2), 2).endswith(advice)
     assert advice not in recommendation(compared(monkeypatch, 0.1, 0.3), 2)
-
-
-@needs("plotly")
-def test_sampling_is_on_the_page(monkeypatch):
-    monkeypatch.setattr(comparison, "MAX_ROWS", 4)
-    data = table(np.random.default_rng(0).normal(size=(9, 2)))
-    found = compare(data, Choice("kpca", standardize=True), methods=(LINEAR, "kpca"))
-    assert isinstance(found.model, Pipeline)
-    words = "2 components of each method. 4 of 9 rows were drawn at random."
-    assert found.sections()[0].blocks[0].text.endswith(words)
-
-
-@needs("plotly")
-def test_the_lines_of_a_colour_image_clean_each_channel():
-    image = np.random.default_rng(0).random((8, 8, 3))
-    found = denoise("a.png", image, patch_size=2, noise=0.1)
-    assert "'blue'" in repr(found.sections())
-    text = program(*found.python)
-    assert text.startswith("import numpy as np\nfrom orthodrome.app import write_image\n")
-    assert "channels = [model.denoise(data[..., c].copy()) for c in range(3)]" in text
-
-
-@needs("plotly")
-def test_a_single_component_has_no_spectrum_and_three_rows_no_neighbours():
-    choice = Choice("kpca", parameters={"n_components": 1})
-    pages = {}
-    for data in (SQUARE, replace(SQUARE, X=SQUARE.X[:3], ids=SQUARE.ids[:3])):
-        sections = embed(data, choice).sections()
-        pages[len(data.X)] = {section.title: repr(section.blocks) for section in sections}
-    assert "spectrum" not in pages[4]["How much is preserved"]
-    assert "How much is preserved" not in pages[3]
-
-
-@needs("plotly")
-def test_a_sample_of_many_shapes_is_drawn(monkeypatch):
-    monkeypatch.setattr("orthodrome.app.results.MAX_SHAPES", 3)
-    section = shapes_section(LEAVES, np.array(list("abab")), "All")
-    assert "the outlines of 3 specimens" in section.blocks[0].alt
