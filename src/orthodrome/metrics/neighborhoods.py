@@ -15,7 +15,6 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_choice, check_numbers, check_symmetric
-from .._core.compiled import compiled
 from .._core.memory import format_bytes, parse_bytes
 from .._core.threads import run_in_threads
 from .._core.types import Array, Data, Floats
@@ -147,8 +146,9 @@ def coranking_matrix(
 
     def count(rows: slice) -> None:
         before, after = _ranks(high(rows), rows), _ranks(low(rows), rows)
+        others = before > 0  # rank 0 is that of the point itself
         with lock:  # threads share one matrix; ranking is much slower than counting
-            _count_pairs(before, after, counts)
+            np.add.at(counts.reshape(-1), (before[others] - 1) * (n - 1) + after[others] - 1, 1)
 
     _over_blocks(count, n)
     return counts
@@ -200,15 +200,6 @@ def neighborhood_area(quality: ArrayLike, *, scale: str = "log") -> float:
 
 
 # ---------------------------------------------------------------------------- ranks
-
-
-@compiled
-def _count_pairs(before: Any, after: Any, counts: Any) -> None:
-    """Add 1 at (before - 1, after - 1) for all ranks except 0, the rank of the point itself."""
-    for i in range(before.shape[0]):
-        for j in range(before.shape[1]):
-            if before[i, j] > 0:
-                counts[before[i, j] - 1, after[i, j] - 1] += 1
 
 
 def _ranks(keys: Array, rows: slice) -> NDArray[np.int64]:
