@@ -59,13 +59,11 @@ def mean_squared_distance(X: Any, sample_weight: Floats | None = None) -> float:
 def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
     """Return the mean squared distance over all pairs of validated data; it may be infinite."""
     n_samples = X.shape[0]
-    p = (
-        np.full(n_samples, 1.0 / n_samples)
-        if sample_weight is None
-        else sample_weight / sample_weight.sum()
-    )
+    w = np.ones(n_samples) if sample_weight is None else sample_weight
+    p = w / w.sum()
     if scipy.sparse.issparse(X):
-        if _all_equal(X[np.flatnonzero(p)]):
+        kept = X[np.flatnonzero(p)]
+        if not (kept.max(axis=0) - kept.min(axis=0)).count_nonzero():  # all rows are equal
             return 0.0
         center = np.asarray(X.T @ p).ravel()
         # E‖x - c‖² = E‖x‖² - ‖c‖²: centred data would not be sparse
@@ -87,11 +85,6 @@ def mean_square(X: Any, sample_weight: Floats | None = None) -> float:
             "rescale the data."
         )
     return 2.0 * total
-
-
-def _all_equal(X: Any) -> bool:
-    """Return whether all rows of a sparse array are equal."""
-    return not (X.max(axis=0) - X.min(axis=0)).count_nonzero()
 
 
 def median_distance(
@@ -132,10 +125,8 @@ def median_distance(
         return _weighted_median(distances, counts)
     rng = np.random.default_rng(_SEED)
     cumulative = np.cumsum(w) / w.sum()
-    i, j = (
-        np.minimum(np.searchsorted(cumulative, rng.random(_MAX_PAIRS), side="right"), n_samples - 1)
-        for _ in "ij"
-    )
+    drawn = np.searchsorted(cumulative, rng.random((2, _MAX_PAIRS)), side="right")
+    i, j = np.minimum(drawn, n_samples - 1)
     # if i = j, these are two different copies with probability (w - 1)/w; otherwise not a pair
     different = i != j
     same = i[~different]
@@ -153,9 +144,8 @@ def _weighted_median(values: Array, counts: Floats) -> float:
     cumulative = np.cumsum(counts[order])
     # with total = 2m the two middle values are the m-th and the (m+1)-th
     lower, upper = (total - 1) / 2, total / 2
-    low = values[order[min(np.searchsorted(cumulative, lower, side="right"), len(values) - 1)]]
-    high = values[order[min(np.searchsorted(cumulative, upper, side="right"), len(values) - 1)]]
-    return float((float(low) + float(high)) / 2)
+    middle = np.searchsorted(cumulative, [lower, upper], side="right")
+    return float(np.mean(values[order[np.minimum(middle, len(values) - 1)]], dtype=np.float64))
 
 
 def numeric_scale(kernel: Any) -> float:

@@ -202,7 +202,11 @@ class Kernel(BaseEstimator):
                 dtype=[np.float64, np.float32],
             )
         if scipy.sparse.issparse(X):
-            _check_format(X, type(owner).__name__)
+            try:
+                X.check_format(full_check=True)
+            except ValueError as error:
+                name = type(owner).__name__
+                raise ValueError(f"X of {name} is a damaged sparse array: {error}.") from None
         return X
 
     def prepare(self, X: Any) -> Prepared:
@@ -214,8 +218,10 @@ class Kernel(BaseEstimator):
         raise NotImplementedError
 
     def diagonal(self, points: Prepared) -> Array:
-        """Evaluate k(x, x) for prepared points."""
-        raise NotImplementedError
+        """Evaluate k(x, x) for prepared points; by default 1, for kernels of unit norm."""
+        if not self.unit_norm:
+            raise NotImplementedError
+        return np.ones(len(points), dtype=np.finfo(points.dtype).dtype)  # real
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Return validated data as vectors that can be averaged, and the inverse map."""
@@ -288,14 +294,6 @@ def resolve_gamma(kernel: Any, X: Any) -> float:
     if kernel.gamma is None:
         return 1.0 / X.shape[1]
     return check_positive(kernel.gamma, "gamma", type(kernel).__name__)
-
-
-def _check_format(X: Any, owner: str) -> None:
-    """Raise if indices of a sparse array are out of range: SciPy's products do not check."""
-    try:
-        X.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"X of {owner} is a damaged sparse array: {error}.") from None
 
 
 def _contiguous(X: Any) -> Any:

@@ -42,10 +42,6 @@ class DistanceGaussian(Kernel):
         """Return the median of ρ over pairs."""
         raise NotImplementedError
 
-    def diagonal(self, points: Prepared) -> Array:
-        """Return ones."""
-        return np.ones(len(points), dtype=points.dtype)
-
 
 class ExtrinsicGaussian(DistanceGaussian):
     """A Gaussian kernel of Euclidean distances between embedded points.

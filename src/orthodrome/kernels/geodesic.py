@@ -167,9 +167,9 @@ class Geodesic(Wrapper):
         if has_profile(self.kernel_):
             # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
             block = squared_distances_of(self.kernel_, a.coordinates, b.coordinates, out)
-            block = np.subtract(
-                _symmetric_sums(u, v), profile_of(self.kernel_).one_minus(block), out=block
-            )
+            # u + v - uv, the same for exchanged u and v to the last bit
+            sums = np.add.outer(u, v) - np.multiply.outer(u, v)
+            block = np.subtract(sums, profile_of(self.kernel_).one_minus(block), out=block)
         else:
             block = self.kernel_.evaluate(a.coordinates, b.coordinates, out)
             block /= block.dtype.type(self._radius_)
@@ -180,8 +180,3 @@ class Geodesic(Wrapper):
     def diagonal(self, points: Prepared) -> Array:
         """Return θ² of each point."""
         return points.per_point[:, 2] ** 2
-
-
-def _symmetric_sums(u: Array, v: Array) -> Array:
-    """Return u_i + v_j - u_i v_j, exactly symmetric in u and v."""
-    return np.add.outer(u, v) - np.multiply.outer(u, v)

@@ -211,17 +211,7 @@ class Cosine(_DotProduct):
         return np.round(squared_norms(points.coordinates))
 
 
-class _Elementwise(Kernel):
-    """A kernel whose blocks are computed by a scikit-learn function."""
-
-    accepts_sparse = False
-
-    def diagonal(self, points: Prepared) -> Array:
-        """Return the constant value at distance 0."""
-        return np.full(len(points), 1.0 if self.unit_norm else 0.0, dtype=points.dtype)
-
-
-class Laplacian(_Elementwise):
+class Laplacian(Kernel):
     r"""Laplacian kernel, on the city-block distance.
 
     .. math:: k(x, y) = \exp(-\gamma \|x - y\|_1)
@@ -242,7 +232,6 @@ class Laplacian(_Elementwise):
     """
 
     unit_norm = True
-    accepts_sparse = True
 
     def __init__(self, gamma: float | None = None) -> None:
         self.gamma = gamma
@@ -269,7 +258,7 @@ class Laplacian(_Elementwise):
         return np.exp(block, out=block).astype(block_dtype(a, b), copy=False)
 
 
-class AdditiveChi2(_Elementwise):
+class AdditiveChi2(Kernel):
     r"""Additive chi-squared kernel; conditionally positive definite, zero on the diagonal.
 
     .. math:: k(x, y) = -\sum_i \frac{(x_i - y_i)^2}{x_i + y_i}
@@ -285,6 +274,7 @@ class AdditiveChi2(_Elementwise):
     """
 
     positive_definite = False
+    accepts_sparse = False
 
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Validate X and check that no value is negative."""
@@ -305,9 +295,12 @@ class AdditiveChi2(_Elementwise):
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
-        return additive_chi2_kernel(a.coordinates, b.coordinates).astype(
-            block_dtype(a, b), copy=False
-        )
+        block = additive_chi2_kernel(a.coordinates, b.coordinates)
+        return block.astype(block_dtype(a, b), copy=False)
+
+    def diagonal(self, points: Prepared) -> Array:
+        """Return the constant value at distance 0."""
+        return np.full(len(points), float(self.unit_norm), dtype=points.dtype)
 
 
 class Chi2(AdditiveChi2):

@@ -293,10 +293,6 @@ class HermitianLinear(ShapeKernel):
         """Compute the block."""
         return np.matmul(a.coordinates.conj(), b.coordinates.T, out=out)
 
-    def diagonal(self, points: Prepared) -> Array:
-        """Return ones."""
-        return np.ones(len(points), dtype=points.coordinates.real.dtype)
-
 
 def _landmarks(vectors: Array) -> Array:
     """Return vectors (Re z, Im z) as landmarks of centroid size 1, shape (n, k, 2)."""

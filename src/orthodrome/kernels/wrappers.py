@@ -137,10 +137,6 @@ class Normalized(Wrapper):
         block *= np.multiply.outer(a.per_point, b.per_point)  # k(x, y) = k(y, x) to the last bit
         return block
 
-    def diagonal(self, points: Prepared) -> Array:
-        """Return ones."""
-        return np.ones(len(points), dtype=points.per_point.dtype)  # real, also for complex kernels
-
 
 class Embedded(KernelHolder, Kernel):
     """A kernel of embedded data, k(x, y) = kernel(function(x), function(y)).

@@ -17,7 +17,7 @@ from ..kernels._profiles import profile_of, squared_distances_of
 from ..kernels.extrinsic import ExtrinsicGaussian
 from ..kernels.shapes import paired_sines, prepared_preshapes
 from ..spaces import as_points
-from ..spaces.shapes import complex_preshapes, rotated_to
+from ..spaces.shapes import complex_preshapes, phase, rotated_to
 
 # Numbers of Lanczos directions for a step, and for a mean shape as a start. With 3, shapes of 100
 # landmarks need about as many steps as with exact eigenvectors.
@@ -218,7 +218,7 @@ class Shapes(_Points):
     def targets(self, z: Array, weights: Array) -> Array:
         """Return the best shape in the span of a few directions from each z, rotated to z."""
         found = leading_vectors(self.points, -weights, z, _DIRECTIONS)
-        return found * _rotations(found, z)[:, None]
+        return found * phase(np.einsum("ij,ij->i", found.conj(), z))[:, None]
 
     def step_toward(self, z: Array, targets: Array, fraction: Array) -> tuple[Array, Array]:
         """Move each z by a fraction of the way to its target; return also the distances."""
@@ -323,10 +323,3 @@ def _project_out(basis: Array, image: Array) -> Array:
     """Centre images and subtract their projections on a basis."""
     image = image - image.mean(axis=1, keepdims=True)
     return image - np.einsum("mj,mjk->mk", np.einsum("mjk,mk->mj", basis.conj(), image), basis)
-
-
-def _rotations(found: Array, z: Array) -> Array:
-    """Return unit complex numbers that rotate rows of `found` to rows of z."""
-    products = np.einsum("ij,ij->i", found.conj(), z)
-    sizes = np.abs(products)
-    return np.where(sizes > 0, products / np.where(sizes > 0, sizes, 1.0), 1.0)

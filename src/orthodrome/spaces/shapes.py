@@ -320,15 +320,15 @@ def mean_preshape(u: Array, weights: Floats | None = None) -> Array:
     mean = vectors[:, -1] - vectors[:, -1].mean()
     mean /= np.linalg.norm(mean)
     first = u[int(np.argmax(w > 0))].astype(np.complex128)
-    return (mean * _phase(np.vdot(mean, first))).astype(u.dtype)
+    return (mean * phase(np.vdot(mean, first))).astype(u.dtype)
 
 
 def rotated_to(u: Array, center: Array) -> Array:
     """Return complex pre-shapes rotated so that their products with `center` are positive."""
-    return (u * _phase(u.conj() @ center)[:, None]).astype(u.dtype, copy=False)
+    return (u * phase(u.conj() @ center)[:, None]).astype(u.dtype, copy=False)
 
 
-def _phase(product: Any) -> Any:
+def phase(product: Any) -> Any:
     """Return z/|z|, or 1 where z is 0."""
     size = np.abs(product)
     return np.where(size > 0, product / np.where(size > 0, size, 1), 1)
