@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse
 from numpy.typing import NDArray
 
@@ -18,17 +17,6 @@ from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Linear
 
 DTYPES = [np.float64, np.float32]
-
-
-def _read_only(array: NDArray) -> NDArray:
-    array = array.copy()
-    array.flags.writeable = False
-    return array
-
-
-#: The same array as a list, in another order in memory, and read-only.
-INPUT_KINDS = {"list": np.ndarray.tolist, "fortran": np.asfortranarray, "read-only": _read_only}
-every_input = pytest.mark.parametrize("convert", INPUT_KINDS.values(), ids=INPUT_KINDS)
 
 
 def unit(vectors: Any) -> NDArray:

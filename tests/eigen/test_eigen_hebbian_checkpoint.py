@@ -246,33 +246,18 @@ def test_paths_that_cannot_be_written_to(tmp_path):
 
 
 @pytest.mark.parametrize("Estimator", [KernelPCA, KernelPGA])
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_estimators_go_on_from_a_checkpoint(Estimator, weights, monkeypatch, tmp_path):
-    X, written, write = points(), [], Checkpoint.write
+def test_estimators_go_on_from_a_checkpoint(Estimator, tmp_path):
+    def fit(n_passes=4, data=0, sigma=2.0, sample_weight=WEIGHTS, path=tmp_path / "run"):
+        settings = {"n_passes": n_passes, "tol": 0, "block_size": BLOCK, "random_state": 0}
+        solver = Hebbian(checkpoint=path, **settings)
+        estimator = Estimator(R, Gaussian(sigma=sigma), solver=solver)
+        return estimator.fit(points(data), sample_weight=sample_weight)
 
-    def fit(n_passes=4, data=X, sigma=2.0, sample_weight=weights, checkpoint=True):
-        settings = {"checkpoint": tmp_path / "run"} if checkpoint else {}
-        settings |= {"n_passes": n_passes, "tol": 0, "block_size": BLOCK, "random_state": 0}
-        estimator = Estimator(R, Gaussian(sigma=sigma), solver=Hebbian(**settings))
-        return estimator.fit(data, sample_weight=sample_weight)
-
-    def write_and_count(self, saved):
-        write(self, saved)
-        written.append(saved)
-        if len(written) == 2:
-            raise Interrupted
-
-    whole = fit(checkpoint=False)
-    monkeypatch.setattr(Checkpoint, "write", write_and_count)
-    with pytest.raises(Interrupted):
-        fit()
-    resumed = fit()
-    assert len(written) == 4  # the first two passes were not repeated
-    for name in ("eigenvalues_", "eigenvectors_", "embedding_", "dual_coef_", "residuals_"):
+    fit(2)
+    resumed, whole = fit(), fit(path=None)
+    for name in ("eigenvalues_", "embedding_", "dual_coef_", "n_iter_"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
-    assert resumed.n_iter_ == 4
-    for other in ({"data": points(1)}, {"sigma": 2.5}, {"sample_weight": np.roll(WEIGHTS, 1)}):
+    for other in ({"data": 1}, {"sigma": 2.5}, {"sample_weight": None}):
         with pytest.raises(ValueError, match="checkpoint of another run"):
             fit(**other)
-    assert fit(6).n_iter_ == 6

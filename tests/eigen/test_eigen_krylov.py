@@ -65,17 +65,6 @@ def test_the_tolerance_is_kept_and_not_overshot(tol):
     assert pairs.history[-2]["max_residual"] > tol
 
 
-@pytest.mark.parametrize("solver", ["dense", "krylov"])
-def test_callback_gets_each_entry_of_the_history(solver):
-    entries = []
-    operator = OPERATORS["centered"](np.float64)
-    pairs = leading(operator, 4, solver=solver, callback=entries.append, random_state=0)
-    assert tuple(entries) == pairs.history
-    assert len(entries) == pairs.n_iter
-    for entry in entries:
-        assert set(entry) == {"basis_size", "max_residual"}
-
-
 def test_small_problems_go_to_lapack():
     """A Krylov basis that would span the whole space is none."""
     matrix, _, _ = planted("slow")

@@ -11,8 +11,7 @@ from orthodrome.coordinates import (
 )
 from orthodrome.coordinates.isometry import principal_coordinates
 from orthodrome.gram import DenseGram
-from orthodrome.gram.tiled import TiledGram
-from orthodrome.kernels import Gaussian, Linear
+from orthodrome.kernels import Linear
 
 EPS = np.finfo(float).eps
 
@@ -32,17 +31,6 @@ def test_low_rank_is_found(rank, dtype):
     assert factor.dtype == np.float64
     assert residual <= 64 * EPS * K.diagonal().max()
     np.testing.assert_allclose(factor @ factor.T, K, rtol=0, atol=1e-12 * np.abs(K).max())
-
-
-@pytest.mark.parametrize("storage", ["memory", "recompute"])
-@pytest.mark.parametrize("tol", [1e-2, 1e-6])
-def test_any_operator_and_any_tolerance(storage, tol):
-    X = np.random.default_rng(1).standard_normal((700, 2))
-    operator = TiledGram(Gaussian(sigma=1.0).fit(X), X, storage)
-    factor, residual = pivoted_cholesky(operator, tol=tol, max_rank=700)
-    assert factor.shape[1] < 200
-    left = operator.toarray() - factor @ factor.T
-    assert np.abs(left).max() <= residual + 1e-14 <= tol + 1e-14
 
 
 def test_pivots_and_residuals():

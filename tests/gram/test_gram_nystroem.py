@@ -93,12 +93,6 @@ def test_the_tolerance_is_reached_with_no_pivot_to_spare(way, tol):
     np.testing.assert_allclose(found.residual, left, atol=1e-12)
 
 
-def test_far_fewer_on_clustered_data():
-    gram = gram_of(clustered(n=1500), Gaussian(sigma=2.0))
-    random, uniform = (factored(gram, way, tol=0.03).pivots for way in ("rpcholesky", "uniform"))
-    assert 4 * len(random) < len(uniform)
-
-
 def test_blocks_draw_the_pivots_that_one_by_one_would():
     """Rejection makes the distribution exact: that of the second pivot, by χ², in 2,000 draws.
 
@@ -117,26 +111,6 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
     counts = np.bincount(drawn, minlength=6)
     statistic = float(np.sum((counts - 2000 * expected) ** 2 / (2000 * expected)))
     assert statistic < chi2.ppf(0.999, df=5)
-
-
-def test_k_means_plus_plus_draws_by_the_squared_distance():
-    """Two of a hundred points lie far off: nearly every second draw takes one of them."""
-    X = spread(100, d=2)
-    X[:2] += 100.0
-    gram = gram_of(X, Polynomial(degree=1, gamma=1.0, coef0=1.0))
-    pairs = [factored(gram, "k-means++", 2, random_state=seed).pivots for seed in range(50)]
-    assert sum(np.count_nonzero(rows < 2) == 1 for rows in pairs) >= 47
-
-
-@every_way
-def test_copies_and_rows_of_weight_zero_are_never_taken(way):
-    X = np.repeat(spread(20), 10, axis=0)
-    found = factored(gram_of(X), way)
-    assert len(np.unique(X[found.pivots], axis=0)) == len(found.pivots)
-    if way != "uniform" or len(found.pivots) == 20:
-        assert found.trace_error < 1e-11
-    weights = (np.arange(100) % 3 > 0).astype(float)
-    assert np.all(weights[factored(gram_of(spread(100)), way, sample_weight=weights).pivots] > 0)
 
 
 @pytest.mark.parametrize("way", ["rpcholesky", "k-means++"])
@@ -251,15 +225,6 @@ def test_precomputed_and_sparse():
         for data in (sparse, sparse.toarray())
     )
     np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
-
-
-def test_float32_features_are_float32():
-    X = spread(400).astype(np.float32)
-    kernel = Gaussian(sigma=2.0).fit(X)
-    F = features_of(kernel, X, choose_anchors(kernel, X, 300, random_state=0))
-    assert F.dtype == np.float32
-    F = F.astype(float)
-    np.testing.assert_allclose(F @ F.T, kernel(X.astype(float)), atol=1e-3)
 
 
 @pytest.mark.parametrize("storage", ["memory", "recompute"])

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from laws_kernels import squared_plus_one
 from orthodrome._core.threads import n_threads
 from orthodrome.coordinates import choose_anchors
-from orthodrome.gram import Centered, Combined, DenseGram, choose_storage, gram_operator, tiled
+from orthodrome.gram import Combined, DenseGram, choose_storage, gram_operator, tiled
 from orthodrome.gram.tiled import TiledGram, stored_bytes
 from orthodrome.kernels import (
     Exponential,
@@ -24,7 +24,6 @@ from orthodrome.kernels import (
     Laplacian,
     Normalized,
     Polynomial,
-    Precomputed,
 )
 
 STORAGES = ["memory", "disk", "recompute"]
@@ -93,29 +92,6 @@ def test_choice_by_budget():
     assert "budget is 1 MiB" in reason
     with pytest.raises(ValueError, match=r"storage='memory' does not fit: .* Raise memory_budget"):
         gram_operator(kernel, X, memory_budget="1MiB", storage="memory")
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        *[({"storage": storage}, storage) for storage in STORAGES],
-        ({}, "memory"),
-        ({"memory_budget": "10kB"}, "recompute"),
-    ],
-)
-def test_the_storage_of_an_operator(options, expected):
-    X = data(600)
-    operator = gram_operator(Gaussian().fit(X), X, **options)
-    assert operator.storage == expected
-    for each in (operator, Centered(operator), Combined(operator, np.ones(600))):
-        assert each.recomputes is (expected == "recompute")
-
-
-def test_precomputed_is_taken_as_it_is():
-    gram = Gaussian(1.0)(data(30))
-    operator = gram_operator(Precomputed().fit(gram), gram, memory_budget=1)
-    assert isinstance(operator, DenseGram)
-    assert operator.matrix is gram
 
 
 @pytest.mark.parametrize(
@@ -191,15 +167,6 @@ def test_memory_stays_near_what_the_storage_says(storage):
 def test_matrices_must_fit(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_dense_gram_of_integers_is_float64():
-    operator = DenseGram(np.array([[2, 1], [1, 2]]))
-    cross = operator.cross(np.array([[1, 2]]))
-    assert operator.dtype == cross.dtype == np.float64
-    np.testing.assert_allclose(Centered(operator).cross([[1, 2]]).toarray(), [[-0.5, 0.5]])
-    with pytest.raises(NotImplementedError, match=r"use rows\(\) or toarray\(\)"):
-        cross.H @ np.ones(1)
 
 
 POINTS = data(6)

@@ -94,27 +94,6 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     assert_sums(points.reduce(LogSums(point)), [*expected, w @ case.squares])
 
 
-def test_a_radius_is_divided_out():
-    """Points on a sphere of another radius have the vectors of those on the unit sphere."""
-    X = data() / np.linalg.norm(data(), axis=1, keepdims=True)
-    kernel = Polynomial(degree=2, coef0=0.0, gamma=1.0).fit(X)
-    larger = Polynomial(degree=2, coef0=0.0, gamma=3.0).fit(X)
-    one, other = (
-        AnchorMap.from_anchors(
-            each, choose_anchors(each, X, 4, random_state=0), X.dtype, unit=False, radius=radius
-        )
-        for each, radius in ((kernel, 1.0), (larger, 9.0))
-    )
-    anchors = np.eye(len(one.decoder))
-    block, scaled = one.block(X), other.block(X)
-    np.testing.assert_allclose(
-        scaled.over_anchors(anchors), block.over_anchors(anchors), rtol=1e-12
-    )
-    np.testing.assert_allclose(scaled.diagonal, block.diagonal, rtol=1e-12)
-    with pytest.raises(ValueError, match="length"):
-        one.block(2 * X)
-
-
 def test_a_row_without_a_part_in_the_span_is_named():
     X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
     kernel = Polynomial(degree=1, coef0=0.0).fit(X)

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
+from orthodrome.kernels import Embedded, Gaussian, Linear, LogEuclidean, Normalized
 from orthodrome.rows import as_rows, kind_of
-from orthodrome.rows.base import rows_at, rows_named, spread_rows
+from orthodrome.rows.base import rows_at, spread_rows
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -236,13 +236,6 @@ def test_kinds_of_input():
     assert kind_of(matrices, Normalized("linear")) == "batches"
 
 
-@pytest.mark.parametrize("kind", ["array", "zarr", "list", "anew"])
-def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
-    given = KINDS[kind](data(), tmp_path)
-    assert rows_of(given, FromCallable(np.minimum)).serial
-    assert not rows_of(given).serial
-
-
 def failing(rows, start):
     if start >= 110:
         raise ValueError("Row 3 of X is wrong.")
@@ -256,35 +249,6 @@ failing.rows_at_once = 10
 def test_errors_of_a_function_name_the_block(kind, tmp_path):
     with pytest.raises(ValueError, match=r"Row 3 .*from row \d+ of the data"):
         rows_of(KINDS[kind](data(), tmp_path)).reduce(failing)
-
-
-@pytest.mark.parametrize("start", [0, np.array([4, 2])])
-def test_errors_of_the_first_block_and_of_rows_without_an_order_stay_as_they_are(start):
-    with pytest.raises(ValueError, match=r"^Row 3\.$"), rows_named(data(n=2), start, "PCA"):
-        raise ValueError("Row 3.")
-
-
-def test_nothing_reads_more_than_a_block():
-    class Narrow:
-        """Stands for a zarr array; returns few rows at a time, and never all of them."""
-
-        shape, dtype, chunks = (N, 3), np.dtype(np.float64), (500, 3)
-
-        def __getitem__(self, rows):
-            assert rows.stop - rows.start <= 4096
-            return data()[rows]
-
-        @property
-        def oindex(self):
-            return data()
-
-        def __array__(self, *_, **__):
-            raise AssertionError("the whole array was asked for")
-
-    Narrow.__module__ = "zarr.core"
-    source = rows_of(Narrow())
-    assert np.allclose(source.zip(weights=np.ones(N)).reduce(Moments(1))[0], data().sum(axis=0))
-    assert np.array_equal(source.take(np.array([9_999, 1])), data()[[9_999, 1]])
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (0, 3)])

@@ -178,17 +178,6 @@ def test_empty_clusters_are_filled(kind, start):
     assert run.status is Status.CONVERGED
 
 
-@every_kind
-def test_points_that_coincide_leave_clusters_empty(kind):
-    X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
-    for start in (np.arange(8) // 2, np.arange(8) // 4, np.zeros(8, dtype=np.intp)):
-        run = run_of(geometry(kind, X), start, 4)
-        assert run.status is Status.CONVERGED
-        assert run.n_iter < 20
-        assert run.inertia == pytest.approx(0, abs=1e-12)
-        assert not set(run.labels[:4]) & set(run.labels[4:])
-
-
 def test_antipodal_points():
     """Two caps about opposite poles, as one cluster and as two."""
     top = cap(15, 3, 0.4)

@@ -85,10 +85,3 @@ def test_k_means_plus_plus_draws_by_weighted_squared_distances():
     # 1 would leave 4 · 3 = 12, and 3 leaves 4: the better of the two candidates is taken
     low, high = (pulls[0] + pulls[1]) / 2, (pulls[2] + pulls[3]) / 2
     assert chosen(low, high) == chosen(high, low) == [0, 3]
-
-
-def test_negative_squared_distances_count_as_0():
-    squared = lambda indices: np.where(np.eye(4)[:, indices] == 1, 0.0, -1e-17)  # noqa: E731
-    chosen = SEEDINGS["k-means++"](squared, np.ones(4), 3, np.random.RandomState(0))
-    assert len(chosen) == 1
-    assert len(SEEDINGS["farthest-first"](squared, np.ones(4), 3, np.random.RandomState(0))) == 1

@@ -62,14 +62,6 @@ def test_steps_that_are_too_long_do_not_end_the_search():
     assert not short.converged
 
 
-def test_an_antipode_of_weight_0_has_no_effect():
-    rows = np.vstack([arc(np.linspace(-0.4, 0.4, 9), 1), [[-1.0, 0.0, 0.0]]])
-    weights = np.append(np.ones(9), 0.0)
-    found, point = mean_of(rows, rows[4:5], weights)
-    assert found.converged
-    np.testing.assert_allclose(point, [1, 0, 0], atol=1e-8)
-
-
 def cap_of(n=400, seed=0):
     """Points in an oval cap, far enough out that the sphere bends."""
     t = np.random.default_rng(seed).uniform(-1, 1, size=(n, 2)) * [1.3, 0.4]
