@@ -1,4 +1,4 @@
-"""Laws of k-means in feature space and on its sphere: twins, weights, order, storage, starts."""
+"""K-means in feature space and on its sphere: twins, starts, shapes and matrices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Laws of spectral clustering: its naive twin, weights, order, storage, solvers, new points."""
+"""Spectral clustering: its naive twin, weights, solvers and new points."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,6 @@ from laws_decomposition import (
     training,
     with_zeros,
 )
-from optional import optional
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.kernels import (
     Gaussian,
@@ -25,35 +24,7 @@ from orthodrome.kernels import (
     Power,
 )
 
-pd = optional("pandas")
-
 K = 3
-
-
-def memory_map(X, folder):
-    X.tofile(folder / "X.bin")
-    return np.memmap(folder / "X.bin", dtype=X.dtype, mode="r", shape=X.shape)
-
-
-CONTAINERS = {
-    "list": lambda X, _: X.tolist(),
-    "frame": lambda X, _: pd.DataFrame(X),
-    "fortran": lambda X, _: np.asfortranarray(X),
-    "strided": lambda X, _: np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2],
-    "reversed": lambda X, _: X[::-1].copy()[::-1],
-    "memory-mapped": memory_map,
-    "big-endian": lambda X, _: X.astype(">f8"),
-}
-
-
-@every_estimator
-def test_containers(Estimator, tmp_path):
-    X = training(60)
-    model = Estimator(K).fit(X)
-    embedding = model.embedding_
-    for container in CONTAINERS.values():
-        given = container(X, tmp_path)
-        assert_same(model.fit(given).transform(given), embedding, 1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "linear", "cosine", "polynomial", "exponential"])

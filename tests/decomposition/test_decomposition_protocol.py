@@ -1,4 +1,4 @@
-"""The protocol of estimators: parameters, frames, seeds, callbacks and workers.
+"""The protocol of estimators: parameters and callbacks.
 
 Threads and forked processes are tested for all estimators in tests/hardening.
 """

@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from laws_kmeans import algorithm_1
 from laws_preimage import CUSPS, SMOOTH, cloud
 from orthodrome.gram import gram_operator
-from orthodrome.kernels import Exponential, Gaussian, Matern, Normalized, Polynomial
+from orthodrome.kernels import Exponential, Gaussian, Linear, Matern, Normalized, Polynomial
 from orthodrome.preimage import geodesic_kernel, karcher_mean_preimage
 from orthodrome.sphere import geodesic_distances, karcher_mean
 
@@ -174,6 +174,14 @@ def test_geodesic_kernel_with_weights_and_fitted_kernels(reference):
         kernel = geodesic_kernel("gaussian", X)
         np.testing.assert_allclose(kernel.reference, found.point, atol=1e-12)
         assert kernel.diag(X).mean() == pytest.approx(found.objective)
+
+
+def test_a_constant_length_is_divided_out():
+    X = cloud()
+    X = 3 * np.abs(X) / np.linalg.norm(X, axis=1, keepdims=True)
+    kernel = geodesic_kernel(Linear(), X, reference="mean")
+    same = geodesic_kernel(Linear(), X / 3, reference="mean")
+    np.testing.assert_allclose(kernel(X), same(X / 3), atol=1e-10)
 
 
 def test_bad_references():
