@@ -9,10 +9,12 @@ import orthodrome
 PACKAGE = Path(orthodrome.__file__).parent
 
 #: Modules and functions that turn bytes into objects or code, or start a process.
-DANGER = re.compile(
+MODULES = re.compile(
     r"(_?pickle|cPickle|dill|cloudpickle|marshal|shelve|yaml|code|codeop|pty|subprocess|ctypes"
     r"|runpy)(\.\w+)*"
-    r"|eval|exec|compile|__import__|builtins\.\w+"
+)
+FUNCTIONS = re.compile(
+    r"eval|exec|compile|__import__|builtins\.\w+"
     r"|(os|posix)\.(system|popen|exec\w+|spawn\w+|posix_spawnp?|startfile|\*)"
     r"|asyncio(\.\w+)*\.create_subprocess_\w+"
     r"|joblib\.(load|dump)|pandas\.read_pickle|torch\.load|skops(\.io)?\.loads?"
@@ -49,6 +51,7 @@ def dangers(source):
     tree = ast.parse(source)
     known = imported(tree)
     names = set(known.values())
+    yield from filter(MODULES.fullmatch, names)
 
     def full_name(node):
         first, dot, rest = ast.unparse(node).partition(".")
@@ -65,7 +68,7 @@ def dangers(source):
             called = full_name(node.func).endswith("import_module")
             if called and not re.match(r"'|f'(\.|orthodrome\.)", ast.unparse(node.args[0])):
                 yield "import_module"
-    yield from (name for name in names if DANGER.fullmatch(name))
+    yield from filter(FUNCTIONS.fullmatch, names)
 
 
 def test_nothing_in_the_source_runs_what_it_reads():
