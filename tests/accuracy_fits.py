@@ -21,7 +21,6 @@ from oracles import (
     log_map,
     matrix,
     mpmath,
-    norm,
     off,
     squared_distance,
     unit,
@@ -56,31 +55,35 @@ def cloud(spread: float, n: int = 8, q: int = 3, seed: int = 0) -> Any:
 WEIGHTS = np.arange(1.0, 9.0)
 
 
-@measurement("fits.karcher_at_pole")
-def of_means_at_the_pole(dtype: Any) -> Iterator[Any]:
-    """At the pole, where small coordinates are exact."""
+def variance_about(mean: Vector, rows: list[Vector]) -> Any:
+    squares = [angle(row, mean) ** 2 for row in rows]
+    return dot(vector(WEIGHTS), squares) / exact(WEIGHTS.sum())
+
+
+def means(dtype: Any, turn: Any) -> Iterator[tuple[float, Any, list[Vector], Vector]]:
+    """Yield spreads, means that were found of turned clouds, their points and exact means."""
     for spread in SPREADS[dtype]:
-        points = cloud(spread).astype(dtype)
+        points = (cloud(spread) @ turn.T).astype(dtype)
         found = found_mean(points, WEIGHTS, tol=0)
         with digits(60):
             rows = [vector(point) for point in points]
-            right = karcher_mean(rows, vector(WEIGHTS), vector(found.point))
-            yield off(found.point[1:], right[1:]) / spread
-            squares = [angle(row, right) ** 2 for row in rows]
-            variance = dot(vector(WEIGHTS), squares) / exact(WEIGHTS.sum())
-            yield abs(exact(found.variance) - variance) / variance
+            yield spread, found, rows, karcher_mean(rows, vector(WEIGHTS), vector(found.point))
+
+
+@measurement("fits.karcher_at_pole")
+def of_means_at_the_pole(dtype: Any) -> Iterator[Any]:
+    """At the pole, where small coordinates are exact."""
+    for spread, found, rows, right in means(dtype, np.eye(4)):
+        yield off(found.point[1:], right[1:]) / spread
+        variance = variance_about(right, rows)
+        yield abs(exact(found.variance) - variance) / variance
 
 
 @measurement("fits.karcher_anywhere")
 def of_means_anywhere(dtype: Any) -> Iterator[Any]:
     """Elsewhere, where coordinates are rounded."""
-    for spread in SPREADS[dtype]:
-        points = (cloud(spread) @ rotation(4, 1).T).astype(dtype)
-        found = found_mean(points, WEIGHTS, tol=0)
-        with digits(60):
-            rows = [vector(point) for point in points]
-            right = karcher_mean(rows, vector(WEIGHTS), vector(found.point))
-            yield off(found.point, right)
+    for _, found, _, right in means(dtype, rotation(4, 1)):
+        yield off(found.point, right)
 
 
 @measurement("fits.karcher_of_far_points")
@@ -126,37 +129,20 @@ def of_means_over_a_gram_matrix(dtype: Any) -> Iterator[Any]:
                 abs(exact(c) - dot(unit(row), right))
                 for c, row in zip(found.cosines, rows, strict=True)
             )
-            squares = [angle(row, right) ** 2 for row in rows]
-            variance = dot(vector(WEIGHTS), squares) / exact(WEIGHTS.sum())
-            yield abs(exact(found.variance) - variance)
+            yield abs(exact(found.variance) - variance_about(right, rows))
 
 
 # ---------------------------------------------------------------------------- kernel PGA
 
 
-def tangents_of(kernel: Any) -> tuple[Any, Any]:
-    """Return the Gram matrix of Log maps at the Karcher mean, from a Gram matrix, and p."""
-    n = kernel.rows
-    xi = [mpmath.mpf(1)] * n
-    for _ in range(100_000):
-        length = mpmath.sqrt(dot(xi, list(kernel * mpmath.matrix(xi))))
-        xi = [x / length for x in xi]
-        cosines = list(kernel * mpmath.matrix(xi))
-        stretches = [
-            mpmath.acos(c) / mpmath.sqrt((1 - c) * (1 + c)) if c < 1 else mpmath.mpf(1)
-            for c in cosines
-        ]
-        pulls = [s / n for s in stretches]
-        step = combined(1, pulls, -dot(pulls, cosines), xi)
-        size = dot(step, list(kernel * mpmath.matrix(step)))
-        if size < mpmath.mpf(10) ** (10 - mpmath.mp.dps):
-            break
-        xi = combined(1, xi, 1, step)
-    T = mpmath.matrix(n)
-    for i in range(n):
-        for j in range(n):
-            T[i, j] = stretches[i] * (kernel[i, j] - cosines[i] * cosines[j]) * stretches[j] / n
-    return T, cosines
+def tangents_of(kernel: Any) -> Any:
+    """Return the Gram matrix of Log maps at the Karcher mean over n, from a Gram matrix."""
+    factor, n = mpmath.cholesky(kernel), kernel.rows
+    points = [list(factor[i, :]) for i in range(n)]
+    ones = [mpmath.mpf(1)] * n
+    mean = karcher_mean(points, ones, [mpmath.fsum(column) for column in zip(*points, strict=True)])
+    logs = [log_map(point, mean) for point in points]
+    return gram(lambda x, y: dot(x, y) / n, logs)
 
 
 def pga_cases(dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -171,7 +157,7 @@ def pga_cases(dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
                 lambda x, y, s=sigma: mpmath.exp(-squared_distance(x, y) / (2 * exact(s) ** 2)),
                 rows,
             )
-            values, vectors = mpmath.eigsy(tangents_of(kernel)[0])
+            values, vectors = mpmath.eigsy(tangents_of(kernel))
             order = sorted(range(len(rows)), key=lambda i, v=values: -v[i])[:2]
             coordinates = [
                 [vectors[n, i] * mpmath.sqrt(values[i] * len(rows)) for n in range(len(rows))]
@@ -201,49 +187,27 @@ def of_pga_coordinates(dtype: Any) -> Iterator[Any]:
 
 
 def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, Any]:
-    """Minimise squares of θ - r, by Newton's method with finite differences."""
+    """Minimise squares of θ - r, by Newton's method from a near circle."""
+    v = unit(axis)
+    a = unit(log_map([mpmath.mpf(1), mpmath.mpf(2), mpmath.mpf(-1)], v))
+    b = [v[i - 2] * a[i - 1] - v[i - 1] * a[i - 2] for i in range(3)]
 
-    def frame(v: Vector) -> tuple[Vector, Vector]:
-        first = unit(log_map([mpmath.mpf(1), mpmath.mpf(2), mpmath.mpf(-1)], v))
-        second = [
-            v[1] * first[2] - v[2] * first[1],
-            v[2] * first[0] - v[0] * first[2],
-            v[0] * first[1] - v[1] * first[0],
-        ]
-        return first, second
+    def moved(x: Any, y: Any) -> Vector:
+        return unit(combined(1, v, 1, combined(x, a, y, b)))
 
-    v, r = unit(axis), radius
-    for _ in range(60):
-        a, b = frame(v)
+    def slope(x: Any, y: Any, r: Any) -> Vector:
+        """Return the gradient in the tangent space and in the radius."""
+        center, total = moved(x, y), [mpmath.mpf(0)] * 3
+        for row in rows:
+            theta = angle(row, center)
+            residual, along = theta - r, log_map(row, center)
+            total[0] += residual * dot(along, a) / theta
+            total[1] += residual * dot(along, b) / theta
+            total[2] += residual
+        return total
 
-        def slope(x: Any, v: Vector = v, a: Vector = a, b: Vector = b, r: Any = r) -> Any:
-            """Return the gradient in (a, b, r) at a point of the tangent space."""
-            moved = combined(1, v, 1, combined(x[0], a, x[1], b))
-            length, total = norm(moved), [mpmath.mpf(0)] * 3
-            for y in rows:
-                theta = angle(y, moved)
-                c = dot(y, moved) / length
-                residual = theta - r - x[2]
-                for i, direction in enumerate((a, b)):
-                    slope_of = (dot(y, direction) - c * dot(moved, direction) / length) / length
-                    total[i] -= residual * slope_of / mpmath.sin(theta)
-                total[2] -= residual
-            return total
-
-        zero = [mpmath.mpf(0)] * 3
-        at = slope(zero)
-        h = r * mpmath.mpf(10) ** (-mpmath.mp.dps // 3)
-        columns = [slope([h if i == j else zero[0] for j in range(3)]) for i in range(3)]
-        hessian = mpmath.matrix(3)
-        for i in range(3):
-            for j in range(3):
-                hessian[i, j] = (columns[j][i] - at[i]) / h
-        step = mpmath.lu_solve(hessian, -mpmath.matrix(at))
-        v = unit(combined(1, v, 1, combined(step[0], a, step[1], b)))
-        r += step[2]
-        if max(abs(x) for x in step) < r * mpmath.mpf(10) ** -25:
-            return v, r
-    raise ArithmeticError("Newton's method did not converge")
+    x, y, r = mpmath.findroot(slope, (0, 0, radius), tol=mpmath.mpf(10) ** -60)
+    return moved(x, y), r
 
 
 def small_circles() -> Iterator[Any]:
@@ -318,6 +282,13 @@ def tangent_of(point: Any, mean: Any) -> Vector:
     return [dot(t, column) for column in frame_at(m)]
 
 
+def terms_of(point: Any, mean: Any, covariance: Any) -> tuple[Any, Any]:
+    """Return the squared Mahalanobis distance, and the log of the determinant of 2π C."""
+    C, t = matrix(covariance), mpmath.matrix(tangent_of(point, mean))
+    square = (t.T * mpmath.lu_solve(C, t))[0]
+    return square, 3 * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(C))
+
+
 @measurement("fits.log_densities")
 def of_log_densities(dtype: Any) -> Iterator[Any]:
     """Errors over 1 + the squared Mahalanobis distance, of a point from its own law."""
@@ -326,10 +297,7 @@ def of_log_densities(dtype: Any) -> Iterator[Any]:
             logs = laws.log_densities(points)
             for n, point in enumerate(points):
                 own = int(np.argmax(points[n] @ laws.means.T))
-                C = matrix(laws.covariances[own])
-                t = mpmath.matrix(tangent_of(point, laws.means[own]))
-                square = (t.T * mpmath.lu_solve(C, t))[0]
-                constant = 3 * mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.det(C))
+                square, constant = terms_of(point, laws.means[own], laws.covariances[own])
                 right = -(square + constant) / 2
                 yield abs(exact(logs[n, own]) - right) / (1 + square + abs(constant))
 
@@ -340,20 +308,15 @@ def of_likelihoods(dtype: Any) -> Iterator[Any]:
     with digits(60):
         for laws, points in narrow_laws(8):
             found = Cloud(ArrayRows.of(points)).expected(laws, "karcher")
-            total, size = mpmath.mpf(0), mpmath.mpf(1)
+            logs = []
             for point in points:
-                density = mpmath.mpf(0)
-                for weight, mean, covariance in zip(
-                    laws.weights, laws.means, laws.covariances, strict=True
-                ):
-                    C = matrix(covariance)
-                    t = mpmath.matrix(tangent_of(point, mean))
-                    square = (t.T * mpmath.lu_solve(C, t))[0]
-                    root = mpmath.sqrt((2 * mpmath.pi) ** 3 * mpmath.det(C))
-                    density += exact(weight) * mpmath.exp(-square / 2) / root
-                total += mpmath.log(density) / len(points)
-                size = max(size, abs(mpmath.log(density)))
-            yield abs(exact(found.likelihood) - total) / size
+                terms = [
+                    terms_of(point, *law) for law in zip(laws.means, laws.covariances, strict=True)
+                ]
+                densities = [mpmath.exp(-(square + constant) / 2) for square, constant in terms]
+                logs.append(mpmath.log(dot(vector(laws.weights), densities)))
+            size = max(1, *map(abs, logs))
+            yield abs(exact(found.likelihood) - mpmath.fsum(logs) / len(logs)) / size
 
 
 @measurement("fits.covariances")

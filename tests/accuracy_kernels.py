@@ -57,29 +57,21 @@ ORDERS = (0.05, 0.25, 0.7, 1.01, 3.2, 7.3, 15.5, 29.9, 39.9, 40.1, 150.3)
 CLOSED = (0.5, 1.5, 2.5, math.inf)
 POWERS = (1e-2, 1.0, 1.7, 30.0)
 
-# name: kernels with a scale, profiles, and whether values have all their digits where they are tiny
-FAMILIES: dict[str, tuple[Callable[[float], list[Any]], list[Any], bool]] = {
-    "gaussian": (lambda sigma: [Gaussian(sigma)], [gaussian], True),
-    "exponential": (lambda sigma: [Exponential(sigma)], [exponential], True),
-    "matern_closed": (
-        lambda sigma: [Matern(nu, sigma) for nu in CLOSED],
-        [matern(nu) for nu in CLOSED],
-        True,
-    ),
-    "matern": (
-        lambda sigma: [Matern(nu, sigma) for nu in ORDERS],
-        [matern(nu) for nu in ORDERS],
-        True,
-    ),
-    "rational_quadratic": (
-        lambda sigma: [RationalQuadratic(alpha, sigma) for alpha in POWERS],
-        [rational_quadratic(alpha) for alpha in POWERS],
-        True,
-    ),
-    "spherical": (lambda sigma: [Spherical(sigma)], [spherical], False),
-    "circular": (lambda sigma: [Circular(sigma)], [circular], False),
-    "wave": (lambda sigma: [Wave(sigma)], [wave], False),
+#: Kernels of a scale, with their profiles.
+FAMILIES: dict[str, list[tuple[Callable[[float], Any], Any]]] = {
+    "gaussian": [(Gaussian, gaussian)],
+    "exponential": [(Exponential, exponential)],
+    "matern_closed": [(partial(Matern, nu), matern(nu)) for nu in CLOSED],
+    "matern": [(partial(Matern, nu), matern(nu)) for nu in ORDERS],
+    "rational_quadratic": [
+        (partial(RationalQuadratic, alpha), rational_quadratic(alpha)) for alpha in POWERS
+    ],
+    "spherical": [(Spherical, spherical)],
+    "circular": [(Circular, circular)],
+    "wave": [(Wave, wave)],
 }
+#: Their values do not have all digits where they are tiny.
+ABSOLUTE = ("spherical", "circular", "wave")
 
 NEAR = {
     np.float64: (1e-140, 1e-100, 1e-50, 1e-16),
@@ -92,9 +84,9 @@ SCALES = {np.float64: (1.5, 1e-100, 1e100), np.float32: (1.5, 1e-12, 1e12)}
 
 def squares(name: str, dtype: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Yield a kernel, its profile in mpmath, and squared distances."""
-    make, profiles, _ = FAMILIES[name]
     for sigma in SCALES[dtype][: 1 if name == "matern" else 3]:
-        for kernel, profile in zip(make(sigma), profiles, strict=True):
+        for make, profile in FAMILIES[name]:
+            kernel = make(sigma)
             # elsewhere 1 - k is so small that Bessel functions would need hundreds of digits
             near = NEAR[dtype] if getattr(kernel, "nu", 0) <= 0.25 or name != "matern" else ()
             ratios = np.array([*(r for r in near if r * sigma > 1e-150), *RATIOS])
@@ -109,7 +101,7 @@ def value_errors(name: str, dtype: Any) -> Iterator[Any]:
 
     The relative error of exp(x) is x times that of x, so errors are divided by 1 + |log k|.
     """
-    relative = FAMILIES[name][2]
+    relative = name not in ABSOLUTE
     with digits(60):
         for kernel, profile, s in squares(name, dtype):
             block = s[None].copy()
@@ -190,11 +182,9 @@ def of_radial_blocks(dtype: Any) -> Iterator[Any]:
             for i, j in zip(*np.triu_indices(len(X), 1), strict=True)
         ]
         for sigma in (1e-3, 1.0, 30.0):
-            for name, (make, profiles, _) in FAMILIES.items():
-                if name == "matern":
-                    continue
-                for kernel, profile in zip(make(sigma), profiles, strict=True):
-                    block = kernel(X)
+            for name in FAMILIES.keys() - {"matern"}:
+                for make, profile in FAMILIES[name]:
+                    block = make(sigma)(X)
                     for i, j, s in pairs:
                         right = profile(s, exact(sigma)) if s else 1
                         yield abs(exact(block[i, j]) - right)
@@ -242,6 +232,27 @@ def of_dot_products(dtype: Any) -> Iterator[Any]:
             yield abs(found - mpmath.tanh(gamma * dot(x, y) + c)) / (1 + norm(x) * norm(y))
 
 
+def cosine(x: Vector, y: Vector) -> Any:
+    return dot(x, y) / norm(x) / norm(y)
+
+
+def normalized(x: Vector, y: Vector) -> Any:
+    """Return (x·y/4 + 1)⁵ of normalised feature vectors."""
+    xy, xx, yy = ((dot(a, b) / 4 + 1) ** 5 for a, b in ((x, y), (x, x), (y, y)))
+    return xy / mpmath.sqrt(xx * yy)
+
+
+def city_block(x: Vector, y: Vector) -> Any:
+    return mpmath.fsum(abs(a - b) for a, b in zip(x, y, strict=True))
+
+
+def chi2(x: Vector, y: Vector) -> Any:
+    return mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True))
+
+
+NORMALIZED = Normalized(Polynomial(5, 0.25, 1.0))
+
+
 @measurement("kernels.cosine")
 def of_cosine(dtype: Any) -> Iterator[Any]:
     """Also for rows whose squares nearly overflow or underflow."""
@@ -251,67 +262,48 @@ def of_cosine(dtype: Any) -> Iterator[Any]:
         for length in lengths:
             Y = X / np.linalg.norm(X.astype(float), axis=1, keepdims=True) * length
             for found, x, y in pairs_of(Y.astype(dtype), X, Cosine()):
-                yield abs(found - dot(x, y) / norm(x) / norm(y))
+                yield abs(found - cosine(x, y))
 
 
 @measurement("kernels.normalized")
 def of_normalized(dtype: Any) -> Iterator[Any]:
-    X, Y = two_sets(dtype)
-
-    def inner(x: Vector, y: Vector) -> Any:
-        return (dot(x, y) / 4 + 1) ** 5
-
     with digits(60):
-        for found, x, y in pairs_of(X, Y, Normalized(Polynomial(5, 0.25, 1.0))):
-            yield abs(found - inner(x, y) / mpmath.sqrt(inner(x, x) * inner(y, y)))
+        for found, x, y in pairs_of(*two_sets(dtype), NORMALIZED):
+            yield abs(found - normalized(x, y))
+
+
+def exponential_errors(dtype: Any, kernel: Any, formula: Any) -> Iterator[Any]:
+    """Yield errors of exp(-formula / 2), where it is not too small."""
+    for found, x, y in pairs_of(*two_sets(dtype, positive=formula is chi2), kernel):
+        exponent = formula(x, y) / 2
+        if exponent < 80:
+            yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
 
 
 @measurement("kernels.laplacian")
 def of_laplacian(dtype: Any) -> Iterator[Any]:
-    X, Y = two_sets(dtype)
     with digits(60):
-        for found, x, y in pairs_of(X, Y, Laplacian(gamma=0.5)):
-            exponent = mpmath.fsum(abs(a - b) for a, b in zip(x, y, strict=True)) / 2
-            if exponent < 80:
-                yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
+        yield from exponential_errors(dtype, Laplacian(gamma=0.5), city_block)
 
 
 @measurement("kernels.chi2")
 def of_chi2(dtype: Any) -> Iterator[Any]:
-    X, Y = two_sets(dtype, positive=True)
-
-    def chi2(x: Vector, y: Vector) -> Any:
-        return mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True))
-
     with digits(60):
-        for found, x, y in pairs_of(X, Y, AdditiveChi2()):
+        for found, x, y in pairs_of(*two_sets(dtype, positive=True), AdditiveChi2()):
             right = chi2(x, y)
             yield abs(found + right) / right if right else abs(found)
-        for found, x, y in pairs_of(X, Y, Chi2(gamma=0.5)):
-            exponent = chi2(x, y) / 2
-            if exponent < 80:
-                yield abs(found * mpmath.exp(exponent) - 1) / (1 + exponent)
+        yield from exponential_errors(dtype, Chi2(gamma=0.5), chi2)
 
 
 @measurement("distances.from_values")
 def of_distances_from_values(dtype: Any) -> Iterator[Any]:
     """Errors of θ² where only k is known."""
     X, Y = two_sets(dtype, positive=True)
-
-    def power(x: Vector, y: Vector) -> Any:
-        return (dot(x, y) / 4 + 1) ** 5
-
     kernels: dict[Any, Callable[[Vector, Vector], Any]] = {
-        Laplacian(gamma=0.5): lambda x, y: mpmath.exp(
-            -mpmath.fsum(abs(a - b) for a, b in zip(x, y, strict=True)) / 2
-        ),
-        Chi2(gamma=0.5): lambda x, y: mpmath.exp(
-            -mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True)) / 2
-        ),
-        Cosine(): lambda x, y: dot(x, y) / norm(x) / norm(y),
-        Normalized(Polynomial(5, 0.25, 1.0)): lambda x, y: (
-            power(x, y) / mpmath.sqrt(power(x, x) * power(y, y))
-        ),
+        Laplacian(gamma=0.5): lambda x, y: mpmath.exp(-city_block(x, y) / 2),
+        Chi2(gamma=0.5): lambda x, y: mpmath.exp(-chi2(x, y) / 2),
+        Cosine(): cosine,
+        NORMALIZED: normalized,
     }
     with digits(60):
         for kernel, formula in kernels.items():
@@ -374,37 +366,27 @@ def hermitian(u: Vector, v: Vector) -> Any:
     return mpmath.fsum(mpmath.conj(a) * b for a, b in zip(u, v, strict=True))
 
 
+#: Kernels of σ = 1/2, as functions of the Hermitian product of pre-shapes.
+SHAPE_KERNELS: dict[Any, Callable[[Any], Any]] = {
+    VeroneseWhitney(0.5): lambda product: mpmath.exp(-8 * (1 - abs(product) ** 2)),
+    FullProcrustes(0.5): lambda product: mpmath.exp(-4 * (1 - abs(product) ** 2)),
+    RiemannianShape(0.5): lambda product: mpmath.exp(-4 * mpmath.acos(min(abs(product), 1)) ** 2),
+    HermitianLinear(): lambda product: product,
+}
+
+
 @measurement("kernels.shapes")
 def of_shape_kernels(dtype: Any) -> Iterator[Any]:
     Z = landmarks(dtype)
-    sigma = 0.5
     with digits(40):
         shapes = [preshape(z) for z in Z]
-        products = [[hermitian(u, v) for v in shapes] for u in shapes]
-
-        def angles(i: int, j: int) -> Any:
-            return mpmath.acos(min(abs(products[i][j]), mpmath.mpf(1)))
-
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "RiemannianShape is not positive definite")
-            whitney, procrustes, riemannian, linear = (
-                kernel(Z)
-                for kernel in (
-                    VeroneseWhitney(sigma),
-                    FullProcrustes(sigma),
-                    RiemannianShape(sigma),
-                    HermitianLinear(),
-                )
-            )
-        for i in range(len(Z)):
-            for j in range(i):
-                rest = (1 - abs(products[i][j]) ** 2) / exact(sigma) ** 2
-                yield abs(exact(whitney[i, j]) - mpmath.exp(-2 * rest))
-                yield abs(exact(procrustes[i, j]) - mpmath.exp(-rest))
-                right = mpmath.exp(-((angles(i, j) / exact(sigma)) ** 2))
-                yield abs(exact(riemannian[i, j]) - right)
-                found = mpmath.mpc(float(linear[i, j].real), float(linear[i, j].imag))
-                yield abs(found - products[i][j])
+        for kernel, formula in SHAPE_KERNELS.items():
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "RiemannianShape is not positive definite")
+                block = kernel(Z)
+            for i, j in zip(*np.tril_indices(len(Z), -1), strict=True):
+                found = mpmath.mpc(float(block[i, j].real), float(block[i, j].imag))
+                yield abs(found - formula(hermitian(shapes[i], shapes[j])))
 
 
 @measurement("kernels.complex_gaussian")
@@ -430,15 +412,13 @@ def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
 def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
     """Errors of angles under the Veronese-Whitney kernel."""
     Z = landmarks(dtype)
-    sigma = 0.5
-    found = geodesic_distances(Z, kernel=VeroneseWhitney(sigma))
+    found = geodesic_distances(Z, kernel=VeroneseWhitney(0.5))
     with digits(60):
         shapes = [preshape(z) for z in Z]
-        for i in range(len(Z)):
-            for j in range(i):
-                k = mpmath.exp(-2 * (1 - abs(hermitian(shapes[i], shapes[j])) ** 2) / sigma**2)
-                right = 2 * mpmath.atan2(mpmath.sqrt(1 - k), mpmath.sqrt(1 + k))
-                yield abs(exact(found[i, j]) - right)
+        for i, j in zip(*np.tril_indices(len(Z), -1), strict=True):
+            k = mpmath.exp(-8 * (1 - abs(hermitian(shapes[i], shapes[j])) ** 2))
+            right = 2 * mpmath.atan2(mpmath.sqrt(1 - k), mpmath.sqrt(1 + k))
+            yield abs(exact(found[i, j]) - right)
 
 
 @measurement("kernels.log_euclidean")

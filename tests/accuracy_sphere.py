@@ -38,6 +38,16 @@ def angles(dtype: Any) -> list[float]:
     return [*SMALL[dtype], *MIDDLE, *(np.pi - each for each in rest), np.pi - 1.01 * edge(dtype)]
 
 
+def base_and_direction(rng: Any, dtype: Any, anywhere: int) -> tuple[Any, Any]:
+    """Return a rounded base point, the pole or another, and a unit tangent vector there."""
+    base, direction = np.eye(1, 4)[0], rng.normal(size=4)
+    if anywhere:
+        base = rng.normal(size=4)
+        base = (base / np.linalg.norm(base)).astype(dtype).astype(float)
+    direction -= (direction @ base) * base / (base @ base)
+    return base, direction / np.linalg.norm(direction)
+
+
 def pairs(dtype: Any, count: int = 3) -> Iterator[tuple[Any, Any]]:
     """Yield points and base points at all angles, at the pole and elsewhere.
 
@@ -46,17 +56,11 @@ def pairs(dtype: Any, count: int = 3) -> Iterator[tuple[Any, Any]]:
     rng = np.random.default_rng(0)
     for theta in angles(dtype):
         for number in range(2 * count):
-            base, direction = np.eye(1, 4)[0], rng.normal(size=4)
-            if number % 2:
-                base = rng.normal(size=4)
-                base /= np.linalg.norm(base)
-            direction -= (direction @ base) * base
-            direction /= np.linalg.norm(direction)
+            base, direction = base_and_direction(rng, dtype, number % 2)
             point = np.cos(theta) * base + np.sin(theta) * direction
-            point /= np.linalg.norm(point)
-            point, base = point.astype(dtype), base.astype(dtype)
-            if np.any(point != base):
-                yield point, base
+            point = (point / np.linalg.norm(point)).astype(dtype)
+            if np.any(point != base.astype(dtype)):
+                yield point, base.astype(dtype)
 
 
 def off_relatively(found: Any, right: Any) -> Any:
@@ -99,12 +103,8 @@ def tangents(dtype: Any) -> Iterator[tuple[Any, Any]]:
     rng = np.random.default_rng(1)
     for theta in (*angles(dtype), np.pi, 4.0, 6.0):
         for number in range(4):
-            base, direction = np.eye(1, 4)[0], rng.normal(size=4)
-            if number % 2:
-                base = rng.normal(size=4)
-                base = (base / np.linalg.norm(base)).astype(dtype).astype(float)
-            direction -= (direction @ base) * base / (base @ base)
-            yield (theta * direction / np.linalg.norm(direction)).astype(dtype), base.astype(dtype)
+            base, direction = base_and_direction(rng, dtype, number % 2)
+            yield (theta * direction).astype(dtype), base.astype(dtype)
 
 
 @measurement("sphere.exp")

@@ -8,10 +8,6 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 
-from optional import optional
-
-pd = optional("pandas")
-
 FORMS = ["complex", "points", "flat"]
 every_form = pytest.mark.parametrize("form", FORMS)
 
@@ -79,20 +75,6 @@ def in_form(z: NDArray, form: str) -> NDArray:
         return z
     points = np.stack([z.real, z.imag], axis=-1)
     return points if form == "points" else points.reshape(*z.shape[:-1], -1)
-
-
-def containers(z: NDArray) -> dict:
-    """The same landmarks in what a user may have them in."""
-    frozen = in_form(z, "points").copy()
-    frozen.flags.writeable = False
-    return {
-        "list of points": in_form(z, "points").tolist(),
-        "list of specimens": list(in_form(z, "points")),
-        "frame": pd.DataFrame(in_form(z, "flat")),
-        "read-only": frozen,
-        "Fortran, points": np.asfortranarray(in_form(z, "points")),
-        "objects": in_form(z, "flat").astype(object),
-    }
 
 
 def naive_preshape(z: NDArray) -> NDArray:

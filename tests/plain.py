@@ -108,12 +108,12 @@ def log_map(points: Array, base: Array) -> Array:
 # Nested spheres -----------------------------------------------------------------------------------
 
 
-def chain_of_spheres(points: Array, axes: Array) -> tuple[list[Array], list[Array]]:
-    """Return angles from each axis, the outermost first, and the points on each subsphere.
+def chain_of_spheres(points: Array, axes: Array) -> list[Array]:
+    """Return angles from each axis, the outermost first.
 
     A point on an axis has no projection on the subsphere around it: there the chain ends.
     """
-    found, places = [], [points]
+    found = []
     for axis in axes:
         cosines = points @ axis
         points = points - np.outer(cosines, axis)
@@ -122,19 +122,7 @@ def chain_of_spheres(points: Array, axes: Array) -> tuple[list[Array], list[Arra
         if length.min() < 1e-6:
             break
         points = points / length[:, None]
-        places.append(points)
-    return found, places
-
-
-def circular_mean(turns: Array, p: Array) -> float:
-    """Return the mean of angles of least variance, with a cut at each of them."""
-    best, mean = np.inf, 0.0
-    for cut in turns:
-        opened = (turns - cut) % (2 * np.pi)
-        variance = p @ (opened - p @ opened) ** 2
-        if variance < best - 1e-12:
-            best, mean = variance, cut + p @ opened
-    return float(mean)
+    return found
 
 
 # Clusters and classes -----------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -78,35 +77,6 @@ def test_a_damaged_cache_is_no_error(which, tmp_path):
     for content in (b"", whole[:20], whole[:-30], b"\x80\x04" + bytes(50), b"no pickle"):
         file.write_bytes(content)
         assert doubled(loop_in(tmp_path)) == [2, 6]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
-@pytest.mark.parametrize("full", [False, True], ids=["empty", "with what was kept before"])
-def test_a_read_only_cache(full, monkeypatch):
-    """It is no error, and the cache is unchanged."""
-    with tempfile.TemporaryDirectory() as shared:  # other users cannot enter pytest's folders
-        folder = Path(shared)
-        cache = folder / "cache"
-        cache.mkdir()
-        folder.chmod(0o755)
-        monkeypatch.setattr("numba.core.config.CACHE_DIR", str(cache))
-        (folder / f"{MODULE}.py").write_text(SOURCE)
-        if full:
-            doubled(loop_in(folder))
-            assert len(cache_files(cache)) == 2
-        kept = {file: file.read_bytes() for file in cache_files(cache)}
-        for one in (cache, *cache.rglob("*")):
-            one.chmod(0o555 if one.is_dir() else 0o444)
-
-        def without_rights():
-            if os.geteuid() == 0:
-                os.seteuid(65534)  # root may write anywhere, so become nobody
-            return doubled(loop_in(folder))
-
-        assert in_child(without_rights).result == [2, 6]
-        assert {file: file.read_bytes() for file in cache_files(cache)} == kept
-        for one in (cache, *cache.rglob("*")):
-            one.chmod(0o755)
 
 
 WITHOUT_FOLDERS = """

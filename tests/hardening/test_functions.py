@@ -12,7 +12,6 @@ import pytest
 
 import orthodrome
 from absurd import ABSURD, assert_no_complaints, complaint, is_finite, odd_arrays, quiet
-from optional import needs
 from orthodrome import (
     KernelPCA,
     classification,
@@ -22,7 +21,6 @@ from orthodrome import (
     gram,
     kernels,
     metrics,
-    plots,
     preimage,
     rows,
     spaces,
@@ -278,19 +276,6 @@ FILES = {
     "save": Case(orthodrome.save, {"model": KernelPCA(2), "path": "model.orthodrome"}, **FILE),
     "load": Case(orthodrome.load, {"path": "good.orthodrome"}, **FILE),
 }
-DRAWN = calls(
-    case(plots.embedding, Z=Z, labels=LABELS, ratios=np.array([0.6, 0.3])),
-    case(plots.clusters, Z=Z, labels=LABELS, centers=Z[:3], proba=np.full((12, 3), 1 / 3)),
-    case(plots.sphere, points=UNIT, labels=LABELS, curves={"line": UNIT[:5]}),
-    case(plots.spectrum, model=np.array([3.0, 2.0, 1.0])),
-    case(plots.neighborhood, curves={"a": CURVE, "b": CURVE}),
-    case(plots.confusion, y_true=LABELS, y_pred=LABELS[::-1], labels=np.arange(3)),
-    case(plots.shape_modes, model=KernelPCA(2, "veronese_whitney").fit(SHAPES), n_steps=3),
-    case(plots.shapes, X=SHAPES, labels=np.arange(6) % 2),
-    case(plots.karcher_objective, kernel=Gaussian(2.0), X=Z, sample_weight=WEIGHTS, n_grid=5),
-    case(plots.curves, x=np.arange(1.0, 6), values={"a": np.arange(5.0)}, xlabel="x", ylabel="y"),
-    case(plots.images, rows={"a": RNG.random((2, 3, 3))}),
-)
 
 
 #: Public functions that estimators call with validated arguments.
@@ -352,10 +337,3 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [*CASES, *FILES])
 def test_odd_values_are_used_or_refused(name):
     check((CASES | FILES)[name])
-
-
-@needs("matplotlib")
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DRAWN)
-def test_odd_arguments_of_figures(name):
-    check(DRAWN[name])

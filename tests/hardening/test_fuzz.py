@@ -195,46 +195,6 @@ def test_changed_models_predict_or_are_refused(name, number, tmp_path):
     assert not found, "\n".join(found)
 
 
-CHANGES = {
-    "no rows": lambda array: array[:0],
-    "half of the rows": lambda array: array[: len(array) // 2],
-    "twice the rows": lambda array: np.concatenate([array, array]),
-    "half of the columns": lambda array: array[..., : array.shape[-1] // 2],
-    "one dimension": np.ravel,
-    "one dimension more": lambda array: array[None],
-    "no dimension": lambda array: array.ravel()[0],
-    "other sides": np.transpose,
-    "float16": lambda array: array.astype(np.float16),
-    "complex": lambda array: array.astype(complex),
-    "truth": lambda array: array.astype(bool),
-    "texts": lambda array: array.astype("U"),
-    "not numbers": lambda array: np.full(array.shape, np.nan),
-    "huge": lambda array: np.full(array.shape, 1e308),
-    "far places": lambda array: np.full(array.shape, 2**62),
-    "places before the first": lambda array: np.full(array.shape, -(2**40)),
-}
-
-
-def with_other_arrays(content):
-    """Yield the model file with each array changed in each way, and valid digests."""
-    members = laws.members_of(content)
-    for name in [name for name in members if name.endswith(".npy")]:
-        array = np.load(io.BytesIO(members[name]))
-        for change in CHANGES.values():
-            with contextlib.suppress(ValueError, IndexError):  # texts are no numbers
-                yield laws.forged(members | {name: npy(change(array))})
-
-
-@needs("typer")
-@pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
-@some_models
-def test_models_with_inconsistent_arrays_predict_or_are_refused(name, share, tmp_path):
-    contents = list(with_other_arrays(model_of(name, tmp_path)))
-    assert len(contents) > 60
-    found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents[::share])
-    assert not found, "\n".join(found)
-
-
 @needs("typer")
 @pytest.mark.parametrize(
     "notes",

@@ -8,9 +8,7 @@ clusterings are then compared as partitions, if both find the best one.
 
 import re
 import runpy
-import threading
 import warnings
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +20,6 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from degenerate import motion, picture
 from laws_product import (
     ANCHORS,
     BITS,
@@ -57,13 +54,11 @@ from orthodrome import (
     KernelPGA,
     KernelPNS,
     NestedSpheresClassifier,
-    PatchDenoiser,
     RobustKernelPCA,
 )
 from orthodrome._core import threads
-from orthodrome.denoising import SequenceDenoiser
-from orthodrome.eigen import SOLVERS, Nystroem
-from orthodrome.kernels import Embedded, Gaussian, Normalized
+from orthodrome.eigen import Nystroem
+from orthodrome.kernels import Normalized
 from orthodrome.metrics import clustering_error
 
 every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -105,24 +100,6 @@ def test_every_estimator_passes_scikit_learns_checks():
         if "\n@parametrize_with_checks(ESTIMATORS" in path.read_text(encoding="utf-8")
     ]
     assert estimator_classes() == {type(each) for estimators in given for each in estimators}
-
-
-@pytest.mark.parametrize("make", [CONFIGURATIONS[name].make for name in FIRST.values()])
-def test_every_solver_of_every_estimator_has_a_configuration(make):
-    configurations = [each for each in CONFIGURATIONS.values() if each.make is make]
-    if "solver" not in configurations[0].takes:
-        return
-    listed = {solver_name(each.options.get("solver", "auto")) for each in configurations}
-    taken = set()
-    for solver in (*SOLVERS, "exact"):
-        model = configurations[0](KERNELS["Gaussian"])
-        model.set_params(solver=solver)
-        if "centers" in configurations[0].takes:  # pre-images need no solver
-            model.set_params(centers="intrinsic")
-        why = refusal(model, sample("Gaussian"))
-        assert why is None or "solver" in why
-        taken |= {solver} if why is None else set()
-    assert taken == listed
 
 
 @every_configuration
@@ -459,34 +436,6 @@ def fit_with_threads(monkeypatch, count, model, given):
         return fitted(model, given)
 
 
-class CallingThreads:
-    """A scikit-learn callback that records the threads that call it."""
-
-    def __init__(self):
-        self.found = Counter()
-
-    def setup(self, estimator, context):
-        self.found[threading.get_ident()] += 1
-
-    teardown = setup
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        self.found[threading.get_ident()] += 1
-
-    on_fit_task_end = on_fit_task_begin
-
-
-@first_is_quick
-def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
-    """Callbacks of scikit-learn are not thread-safe."""
-    each = CONFIGURATIONS[name]
-    threads_of_callbacks = CallingThreads()
-    model = each(suited(each, "Gaussian")).set_callbacks(threads_of_callbacks)
-    fitted(model, sample("Gaussian", max(each.n, 60)))
-    assert set(threads_of_callbacks.found) == {threading.get_ident()}
-    assert threads_of_callbacks.found.total() > 10
-
-
 @slow
 @every_configuration
 @pytest.mark.parametrize("count", [2, 3])
@@ -535,48 +484,7 @@ def test_arrays_of_the_caller_and_parameters_may_change_after_a_fit(name):
     assert_equal(results(model, data.new), expected)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in FIRST.values() if not CONFIGURATIONS[name].inputs]
-)
-def test_functions_that_write_to_what_they_get_change_nothing(name):
-    """The function of an Embedded kernel gets a copy."""
-    each = CONFIGURATIONS[name]
-    data = sample("Gaussian", each.n)
-    data.X.flags.writeable = data.new.flags.writeable = False
-
-    def halved(X):
-        X *= 0.5
-        return X
-
-    model = fitted(each(Embedded(halved, Gaussian(sigma=2.0))), data)
-    assert_equal(results(model, data.new), results(model, data.new))
-
-
 # Denoisers ----------------------------------------------------------------------------------------
-
-
-#: With all parameters given: those that the denoiser chooses depend on a random subset of rows.
-GIVEN = {"kernel": Gaussian(sigma=2.0), "noise": 0.1, "blend": 0.8, "random_state": 0}
-SEQUENCES = SequenceDenoiser(n_components=4, **GIVEN)
-PATCHES = PatchDenoiser(patch_size=4, step=1, n_components=6, **GIVEN)
-
-
-@examples(4)
-@given(seeds, st.sampled_from(DTYPES))
-def test_the_order_of_frames_does_not_matter(seed, dtype):
-    frames = motion(seed, dtype, n=40)
-    order = np.random.default_rng(seed).permutation(len(frames))
-    found = replace(SEQUENCES).denoise(frames[order])
-    assert_close(found, replace(SEQUENCES).denoise(frames)[order], SEARCHED[np.dtype(dtype)], "")
-
-
-@examples(4)
-@given(seeds, st.sampled_from([np.flipud, np.fliplr, np.rot90, np.transpose]))
-def test_a_rotated_image_is_denoised_the_same(seed, turn):
-    image = picture(seed)
-    cleaned = replace(PATCHES).denoise(image)
-    assert np.abs(cleaned - image).max() > 0.05
-    assert_close(replace(PATCHES).denoise(turn(image)), turn(cleaned), 1e-5, "")
 
 
 # Errors -------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from orthodrome.kernels import (
     RBF,
     AdditiveChi2,
     Chi2,
-    Cosine,
     Embedded,
     Exponential,
     FromCallable,
@@ -154,16 +153,6 @@ def test_values_whose_squares_overflow_or_underflow_raise(kernel):
             kernel.fit((size * X).astype(dtype))
 
 
-@pytest.mark.parametrize("scale", [1e-320, 1e-170, 1e-150, 1e150, 1e300])
-@pytest.mark.parametrize("container", [np.asarray, scipy.sparse.csr_array])
-def test_cosines_do_not_depend_on_lengths(scale, container):
-    X = np.array([[1.0, 0.5, 0.0], [-0.25, 1.0, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 1.0]])
-    scaled = container(X * np.array([scale, 1.0, 1.0, scale])[:, None])
-    tolerance = 1e-3 if scale == 1e-320 else 1e-15
-    np.testing.assert_allclose(Cosine()(scaled), Cosine()(X), atol=tolerance)
-    np.testing.assert_array_equal(Cosine().diag(scaled), [1, 1, 0, 1])
-
-
 # Parameters ---------------------------------------------------------------------------------------
 
 
@@ -225,17 +214,12 @@ def test_new_parameters_take_effect():
 
 GRAM = Gaussian(1.0)(X)
 ASKEW = GRAM + 0.5 * np.outer(np.eye(6)[4], np.eye(6)[1])
-HIDDEN, DATES = np.ma.masked_greater(X, 0.5), np.full((3, 2), np.datetime64("2020"))
 HUGE = np.array([[1e20, 0.0], [0.0, 1.0]])
 
 
 def block_of(make):
     """A callable kernel whose blocks are made from their shape."""
     return FromCallable(lambda A, B: make((len(A), len(B))))
-
-
-def raises(error):
-    raise error
 
 
 ERRORS = [
@@ -247,47 +231,35 @@ ERRORS = [
     (lambda: Gaussian().fit(X, sample_weight=[1.0]), r"of Gaussian must have shape \(6,\)"),
     (lambda: Gaussian().fit(X, sample_weight=[-1] * 6), "must not be negative; entry 0 is -1"),
     (lambda: Gaussian().fit(X, sample_weight=[0] * 6), "of Gaussian must have a positive entry"),
-    (lambda: Gaussian().fit(X, sample_weight=[np.nan] * 6), "sample_weight contains NaN"),
     # values that do not fit a kernel
     (lambda: Chi2()([[1.0, 2], [3, -0.5]]), r"data passed to Chi2.*row 1, column 1 is -0.5"),
-    (lambda: AdditiveChi2()([[-1.0, 2]]), "Negative values in data passed to AdditiveChi2"),
     (lambda: Polynomial(2.5, coef0=0.0)(X), "degree of Polynomial must be a whole number"),
     (lambda: Polynomial(10)(HUGE), "Polynomial overflows in float64; rescale"),
-    (lambda: Normalized(Polynomial(10))((HUGE / 1e10).astype("f4")), "overflows in float32; resc"),
     # 3e102 - 3e102 is harmless; the cube of -3e102 - 3e102 is not
     (lambda: Polynomial(3, 1.0, -3e102)([[3e102**0.5], [-(3e102**0.5)]]), "Polynomial overflows"),
     (lambda: Normalized(Linear())([[1.0], [0.0]]), r"cannot normalise row 1: k\(x, x\) = 0 there"),
-    (lambda: Normalized(Linear()).fit(X)(X, np.zeros((1, 3))), "cannot normalise row 0"),
     (lambda: Normalized(Linear()).fit(X)(X[:1] * 1e-160), "row 0: .*rescale the data"),
-    (lambda: Normalized(Power())(X), "cannot normalise row 0"),
     # functions
     (lambda: Embedded("log", Linear())(X), "function of Embedded must be callable; got 'log'"),
     (lambda: Embedded(lambda Z: Z[:-1], Linear())(X), "returned 5 rows for 6 samples"),
-    (lambda: Embedded(lambda Z: Z * np.nan, Linear())(X), "contains NaN"),
-    (lambda: Embedded(np.abs, Linear())(HIDDEN), "X of Embedded .*masked"),
-    (lambda: Embedded(np.abs, Linear())(DATES), "X of Embedded .*datetime"),
+    (lambda: Embedded(np.abs, Linear())(np.ma.masked_greater(X, 0.5)), "X of Embedded .*masked"),
     (lambda: Embedded(np.abs, Linear())([[10**400]]), "X of Embedded .*too large"),
     (lambda: FromCallable("linear")(X), r"function of FromCallable must be callable\(X, Y\); got"),
     (lambda: FromCallable(lambda A, B: 1.0)(X), r"the whole block, shape \(6, 6\).*got \(\)"),
-    (lambda: FromCallable(lambda A, B: np.ones(len(A)))(X), r"got \(6,\)"),
-    (lambda: FromCallable(lambda A, B: np.ones((7, 6)))(X), r"got \(7, 6\)"),
     (lambda: FromCallable(lambda A, B: A[:, :1] - B[:, :1].T).diag(X), "must be symmetric"),
     *[
         (lambda value=value: block_of(lambda shape: np.full(shape, value))(X), "not finite real")
         for value in (np.nan, 1j, "a", None)
     ],
     (lambda: block_of(np.ma.masked_all)(X), "callable kernel has masked entries"),
-    (lambda: block_of(lambda shape: raises(ValueError("mine")))(X), "mine"),
     # matrices
     (lambda: Precomputed().fit(X), r"must be a square matrix; got shape \(6, 3\)"),
     (lambda: Precomputed().fit(ASKEW), r"must be symmetric; entries \(1, 4\) and \(4, 1\)"),
     (lambda: Precomputed()(GRAM, GRAM), "takes one matrix of kernel values, not two sets"),
     (lambda: Precomputed().fit(GRAM)(GRAM[:, :5]), "5 features, but Precomputed is expecting 6"),
-    (lambda: Precomputed().fit(GRAM * np.nan), "contains NaN"),
     (lambda: Precomputed().fit(GRAM * 1e-310), "Gram matrix are so small, .* underflow"),
     (lambda: Precomputed().fit(scipy.sparse.eye_array(3)), "Sparse data was passed"),
     (lambda: Normalized("precomputed").fit(GRAM), "cannot wrap 'precomputed'.*change the matrix"),
-    (lambda: Embedded(np.abs, "precomputed").fit(GRAM), "cannot wrap 'precomputed'"),
     # parameters of a kernel that is not an object
     (lambda: Normalized(np.dot).set_params(kernel__sigma=2.0), "cannot be set while kernel="),
     (lambda: Embedded(np.abs).set_params(kernel__wide=2.0), "Invalid parameter 'wide'"),

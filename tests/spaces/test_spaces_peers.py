@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from laws_shapes import PLAIN, POINTS, in_form, matrices, near
+from laws_shapes import PLAIN, in_form, matrices, near
 from orthodrome.spaces import (
     extrinsic_mean,
     log_euclidean_distance,
@@ -80,35 +80,6 @@ def test_files_of_ktch(tmp_path):
     np.testing.assert_array_equal(again.scales, trilobites.scales)
     for own, expected in zip(again.curves, trilobites.curves, strict=True):
         np.testing.assert_array_equal(np.concatenate(own), np.concatenate(expected))
-
-
-@pytest.mark.parametrize("dimension", [2, 3])
-def test_each_reads_what_the_other_writes(tmp_path, dimension):
-    ktch_io = pytest.importorskip("ktch.io")
-    points = np.concatenate([POINTS, POINTS[..., :1]], axis=2)[..., :dimension]
-    curves = [[points[0, :2]], [points[1], points[0]]]
-    options = {"ids": ["a", "b"], "images": ["a.jpg", "b.jpg"], "comments": ["c d", "e"]}
-    ours = tmp_path / "ours.tps"
-    write_tps(ours, points, scales=[0.5, 2.0], curves=curves, **options)
-    np.testing.assert_array_equal(assert_reads_alike(ours).landmarks, points)
-    theirs = tmp_path / "theirs.tps"
-    ktch_io.write_tps(
-        theirs,
-        points,
-        image_path=options["images"],
-        idx=options["ids"],
-        scale=[0.5, 2.0],
-        semilandmarks=curves,
-        comments=options["comments"],
-    )
-    if dimension == 3:  # it calls three dimensions LM too
-        with pytest.raises(ValueError, match=r"line 2: expected 2 coordinates.* LM3= for three"):
-            read_tps(theirs)
-        theirs.write_text(theirs.read_text().replace("LM=", "LM3="))
-    file = assert_reads_alike(theirs)
-    np.testing.assert_array_equal(file.landmarks, points)
-    assert (file.ids, file.images) == (options["ids"], options["images"])
-    assert file.comments == options["comments"]
 
 
 # ------------------------------------------------------------------ Procrustes analysis

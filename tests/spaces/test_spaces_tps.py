@@ -96,22 +96,6 @@ def test_round_trips_are_exact(tmp_path_factory, case):
     assert file.other == texts["other"]
 
 
-def written_again(file, path):
-    """Write the content of a file to another, and read that."""
-    names = ("ids", "images", "scales", "curves", "comments", "other")
-    write_tps(path, file.landmarks, **{name: getattr(file, name) for name in names})
-    return read_tps(path, missing="nan", negative="keep")
-
-
-def test_a_file_with_all_kinds_of_fields_round_trips(tmp_path):
-    text = PLAIN.replace("SCALE=0.5", "SCALE=0.5\nsex=f\nVARIABLES=a=1\nvariables=\nvariables=b")
-    file = parse(text.replace("ID=caerulea_2", "CURVES=1\nPOINTS=1\n-3 4\nCOMMENT=x\nCOMMENT=y"))
-    assert file.other == [{"SEX": "f", "VARIABLES": "a=1\n\nb"}, {}]
-    again = written_again(file, tmp_path / "a.tps")
-    assert_same(again, file)
-    assert [[c.tolist() for c in own] for own in again.curves] == [[], [[[-3, 4]]]]
-
-
 # ---------------------------------------------------------------------------- dialects
 
 DIALECTS = {
@@ -141,15 +125,6 @@ def test_dialects_agree(text):
     assert file.ids == ["edulis_1", "caerulea_2"]
     assert file.images == ["photos/edulis_1.jpg", "photos/caerulea_2.jpg"]
     assert_same(file, parse(PLAIN))
-
-
-def test_fields_before_the_landmarks_may_be_absent():
-    file = parse("ID=a\nSCALE=2\nLM=1\n1 2\nLM=1\n3 4\nSCALE=5\nLM=1\n5 6\nID=d\nLM=1\n7 8")
-    assert file.ids == ["a", "2", "3", "d"]
-    np.testing.assert_array_equal(file.scales, [2, math.nan, 5, math.nan])
-    # a comment at the head of the file does not begin specimens
-    file = parse("COMMENT=mine\nLM=1\n1 2\nID=a\nCOMMENT=bad\nLM=1\n3 4\nID=b")
-    assert (file.ids, file.comments) == (["a", "b"], ["mine\nbad", None])
 
 
 def test_a_specimen_without_id_has_the_stem_of_its_image_or_its_number():
@@ -246,19 +221,6 @@ def test_a_landmark_with_one_missing_coordinate_is_missing(mark, negative):
     np.testing.assert_array_equal(file.curves[0][0], [[math.nan, math.nan]])
 
 
-@pytest.mark.parametrize("mark", ["-1 -1", "NA NA", "NA 3"])
-def test_a_missing_point_of_an_appended_curve_is_named(mark):
-    text = CURVED.replace("5 6", mark)
-    reason = r"line 6: point 2 \(index 1\) of curve 1 \(index 0\) of specimen 'a' .* is missing"
-    with pytest.raises(ValueError, match=reason):
-        parse(text, curves="append")
-    gone = [[3, 4], [math.nan, math.nan]]
-    for missing in ("error", "nan"):
-        np.testing.assert_array_equal(parse(text, missing=missing).curves[0][0], gone)
-    appended = parse(text, curves="append", missing="nan").landmarks
-    np.testing.assert_array_equal(appended, [[[1, 2], *gone, [7, 8]]])
-
-
 @pytest.mark.parametrize("missing", ["error", "nan"])
 def test_negative_positions_are_never_lost_silently(missing, tmp_path):
     centred = POINTS - POINTS.mean(axis=1, keepdims=True)
@@ -342,52 +304,6 @@ def test_files_that_cannot_be_read(tmp_path):
     for name in ("missing", "negative", "curves"):
         with pytest.raises(ValueError, match=f"{name} of read_tps must be one of"):
             parse(PLAIN, **{name: "drp"})
-
-
-PIECES = st.sampled_from(
-    [
-        *("LM=", "LM3=", "LM=1\n", "ID=", "SCALE=", "IMAGE=a.jpg\n", "COMMENT="),
-        *("CURVES=1\n", "POINTS=1\n"),
-        *("1 2\n", "1,5 2,5\n", "1, 2\n", "-1 -1\n", "3 -1\n", "NA", "1e9", "٣"),
-        *("=", "\n", "\r", "#", '"', "\0"),
-    ]
-)
-
-
-@st.composite
-def mutated(draw):
-    """A good file with pieces cut out, put in, or moved."""
-    text = draw(st.sampled_from([PLAIN, CURVED, *DIALECTS.values()]))
-    for _ in range(draw(st.integers(1, 4))):
-        start, stop = sorted(draw(st.tuples(*[st.integers(0, len(text))] * 2)))
-        text = text[:start] + draw(PIECES | st.text(max_size=3)) + text[min(stop, start + 12) :]
-    return text
-
-
-@settings(max_examples=5 * settings.default.max_examples, deadline=None)
-@given(
-    mutated() | st.text(max_size=60) | st.lists(PIECES, max_size=12).map("".join),
-    st.booleans(),
-    st.sampled_from(["error", "nan"]),
-    st.sampled_from(["missing", "keep"]),
-    st.sampled_from(["drop", "append"]),
-)
-def test_any_text_is_read_or_raises_with_a_line(text, apply_scale, missing, negative, curves):
-    options = {"missing": missing, "negative": negative, "curves": curves}
-    try:
-        file = parse(text, apply_scale=apply_scale, **options)
-    except ValueError as problem:
-        number = int(re.match(r"<text>, line (\d+): ", str(problem))[1])
-        assert 1 <= number <= 1 + len(re.findall("\r\n|\r|\n", text))
-        return
-    n, _, dimension = file.landmarks.shape
-    assert n == len(file.ids) == len(file.images) == len(file.scales) == len(file.curves)
-    lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff"))
-    assert n == sum(re.match(r"\s*lm3?\s*=", line, re.IGNORECASE) is not None for line in lines)
-    assert dimension in (2, 3)
-    assert all(file.ids)
-    assert not np.isinf(file.landmarks).any()
-    assert missing == "nan" or not np.isnan(file.landmarks).any()
 
 
 # ---------------------------------------------------------------------------- labels
