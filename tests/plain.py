@@ -95,34 +95,7 @@ def tangents(cross: Array, K: Array, mean: Array) -> Array:
     return rows * stretch(angles(own))
 
 
-def log_map(points: Array, base: Array) -> Array:
-    """Return tangent vectors at a unit vector, with accurate small angles."""
-    across = points - np.outer(points @ base, base)
-    length = np.linalg.norm(across, axis=1)
-    theta = 2 * np.arctan2(
-        np.linalg.norm(points - base, axis=1), np.linalg.norm(points + base, axis=1)
-    )
-    return across * (theta / np.where(length > 0, length, 1.0))[:, None]
-
-
 # Nested spheres -----------------------------------------------------------------------------------
-
-
-def chain_of_spheres(points: Array, axes: Array) -> list[Array]:
-    """Return angles from each axis, the outermost first.
-
-    A point on an axis has no projection on the subsphere around it: there the chain ends.
-    """
-    found = []
-    for axis in axes:
-        cosines = points @ axis
-        points = points - np.outer(cosines, axis)
-        length = np.linalg.norm(points, axis=1)
-        found.append(np.arctan2(length, cosines))
-        if length.min() < 1e-6:
-            break
-        points = points / length[:, None]
-    return found
 
 
 # Clusters and classes -----------------------------------------------------------------------------
@@ -139,22 +112,6 @@ def normalized_graph(K: Array, weights: Array) -> Array:
     roots = np.where(isolated, 0.0, 1 / np.sqrt(np.where(isolated, 1.0, degrees)))
     scaled = roots * np.sqrt(weights)
     return K * np.outer(scaled, scaled) - np.diag(own * roots**2)
-
-
-def mixture_densities(points: Array, means: Array, covariances: Array) -> Array:
-    """Return log P(y | μ, C): normal laws of Log maps, with frames transported from the pole."""
-    q = points.shape[1] - 1
-    found = []
-    for mean, covariance in zip(means, covariances, strict=True):
-        pole = np.eye(q + 1)[0]
-        # the rotation from the pole to the mean
-        both = pole + mean
-        turn = np.eye(q + 1) + 2 * np.outer(mean, pole) - np.outer(both, both) / (1 + mean[0])
-        tangents = log_map(points, mean) @ turn[:, 1:]
-        squares = np.einsum("ni,ij,nj->n", tangents, np.linalg.inv(covariance), tangents)
-        size = np.linalg.slogdet(2 * np.pi * covariance)[1]
-        found.append(-(squares + size) / 2)
-    return np.array(found).T
 
 
 def perturbation(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:
