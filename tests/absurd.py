@@ -25,32 +25,24 @@ SECONDS_EACH = 5.0  # CPU time of a fit to a few points
 ABSURD = {
     "a word": "no-such-thing",
     "no letters": "",
-    "a number in letters": "3",
     "another's word": "auto",
     "bytes": b"auto",
-    "a text of NumPy": np.str_("no-such-thing"),
     "nan": math.nan,
     "inf": math.inf,
-    "-inf": -math.inf,
     "-1": -1,
-    "-0.5": -0.5,
     "0": 0,
     "1.5": 1.5,
     "1e300": 1e300,
-    "5e-324": 5e-324,
     "a million millions": 10**12,
     "beyond 64 bits": 10**30,
     "beyond floats": 10**400,
-    "below all floats": -(10**400),
     "True": True,
     "None": None,
     "1j": 1j,
     "an empty list": [],
     "a list": [1, 2],
-    "lists of unlike lengths": [[1.0], [2.0, 3.0]],
     "a dictionary": {"a": 1},
     "an array": np.array([1.0, math.nan]),
-    "an array of no axes": np.array(math.nan),
     "a class": Gaussian,
     "a function": len,
     "an object": object(),
@@ -179,56 +171,40 @@ def is_finite(answer):
     return True
 
 
-# Arrays ------------------------------------------------------------------------------------------
-
-
 def odd_arrays(good):
     """Return odd replacements of an array of numbers, by name."""
     wide = good.astype(np.result_type(good.dtype, np.float64))
-    texts = good.astype(str).astype(object)
     first = (0,) * good.ndim
     return {
         "NaN": _with(wide, first, math.nan),
         "infinite": _with(wide, first, math.inf),
-        "all NaN": np.full_like(wide, math.nan),
         "zeros": np.zeros_like(wide),
         "negative": -wide,
-        "of both signs": wide * np.where(np.arange(wide.size) % 2, -1, 1).reshape(wide.shape),
         "no rows": wide[:0],
         "one row": wide[:1],
         "a row too few": wide[:-1],
         "no columns": wide[..., :0],
-        "neither rows nor columns": wide[:0, ..., :0] if good.ndim > 1 else wide[:0],
         "a column too few": wide[..., :-1],
         "an axis less": wide[0],
         "an axis more": wide[None],
         "its list": wide.tolist(),
         "ragged": [*wide[:-1].tolist(), [1.0]] if good.ndim > 1 else [[1.0], [1.0, 2.0]],
         "texts": good.astype(str),
-        "words": np.full(good.shape, "word"),
-        "texts as objects": texts,
         "plain objects": np.full(good.shape, object()),
-        "numbers as objects": wide.astype(object),
         "None among them": _with(wide.astype(object), first, None),
         "dates": np.zeros(good.shape, dtype="datetime64[D]"),
-        "bytes": good.astype(str).astype("S"),
         "complex": wide + 1j,
         "bool": good > 0,
         "float16": _cast(wide, np.float16),
         "float32": _cast(wide, np.float32),
-        "longdouble": _cast(wide, np.longdouble),
         "big-endian": wide.astype(wide.dtype.newbyteorder(">")),
-        "int8": np.sign(wide.real).astype(np.int8),
         "uint64": np.full(good.shape, 2**63, dtype=np.uint64),
         "1e300": 1e300 * wide,
-        "1e160": 1e160 * wide,
-        "1e-160": 1e-160 * wide,
         "1e-300": 1e-300 * wide,
         "denormal": 1e-320 * wide,
         "sparse": scipy.sparse.csr_array(np.atleast_2d(wide.reshape(len(good), -1))),
         "masked": np.ma.masked_array(wide, wide == wide[first]),
         "read-only": _read_only(wide),
-        "every other row": np.repeat(wide, 2, axis=0)[::2],
     }
 
 

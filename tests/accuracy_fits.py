@@ -132,9 +132,6 @@ def of_means_over_a_gram_matrix(dtype: Any) -> Iterator[Any]:
             yield abs(exact(found.variance) - variance_about(right, rows))
 
 
-# ---------------------------------------------------------------------------- kernel PGA
-
-
 def tangents_of(kernel: Any) -> Any:
     """Return the Gram matrix of Log maps at the Karcher mean over n, from a Gram matrix."""
     factor, n = mpmath.cholesky(kernel), kernel.rows
@@ -181,9 +178,6 @@ def of_pga_coordinates(dtype: Any) -> Iterator[Any]:
             for found, value, right in zip(model.embedding_.T, values, coordinates, strict=True):
                 sign = 1 if dot(vector(found), right) > 0 else -1
                 yield off(sign * found, right) * mpmath.sqrt(value) / mpmath.sqrt(len(right))
-
-
-# ---------------------------------------------------------------------------- nested spheres
 
 
 def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, Any]:
@@ -246,9 +240,6 @@ def of_residuals_of_small_circles(dtype: Any) -> Iterator[Any]:
                 right = angle(vector(point), vector(circle.axis)) - exact(circle.radius)
                 yield abs(exact(found) - right)
                 yield abs(exact(split) - right)
-
-
-# ---------------------------------------------------------------------------- mixtures
 
 
 def narrow_laws(seed: int = 7) -> Iterator[tuple[Any, Any]]:

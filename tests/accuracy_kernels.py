@@ -50,8 +50,6 @@ from orthodrome.kernels import (
 from orthodrome.kernels.radial import squared_distances
 from orthodrome.sphere import geodesic_distances
 
-# ---------------------------------------------------------------------------- profiles
-
 # Not integers, for which mpmath is slow: tests/kernels covers those.
 ORDERS = (0.05, 0.25, 0.7, 1.01, 3.2, 7.3, 15.5, 29.9, 39.9, 40.1, 150.3)
 CLOSED = (0.5, 1.5, 2.5, math.inf)
@@ -144,9 +142,6 @@ def of_family(name: str) -> None:
 
 for family in FAMILIES:
     of_family(family)
-
-
-# ---------------------------------------------------------------------------- blocks of data
 
 
 def clouds(dtype: Any, d: int = 3) -> Any:
@@ -335,9 +330,6 @@ def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
             if theta and phi:
                 right = theta / mpmath.sin(theta) * (k(x, y) - c * e) * phi / mpmath.sin(phi)
                 yield abs(found - right) / max(theta, phi) ** 2
-
-
-# ---------------------------------------------------------------------------- shapes and matrices
 
 
 def landmarks(dtype: Any) -> Any:

@@ -135,8 +135,6 @@ def of_kernel_pca(dtype: Any) -> Iterator[Any]:
                 yield abs(exact(value) - exactly) / len(X)
 
 
-# ---------------------------------------------------------------------------- classes
-
 # α relative to the trace.
 SHIFTS = (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10)
 

@@ -125,9 +125,6 @@ def close(found: Any, right: Any, by: float, what: str) -> None:
     np.testing.assert_allclose(found, right, rtol=0, atol=by, err_msg=what)
 
 
-# Eigenvectors -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Spectrum:
     """Equations of an embedding by the leading eigenvectors of W^½ G W^½.
@@ -219,19 +216,9 @@ def tangents_at_mean(given: Setting) -> tuple[Array, Array, Setting]:
     return tangent, plain.tangents(unit.cross, unit.K, mean), unit
 
 
-# Training rows as new ones ------------------------------------------------------------------------
-
-
-def twins(given: Setting) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return training rows and the new rows that equal them."""
-    same = np.abs(given.cross[:, None] - given.K[None]).max(axis=2) == 0
-    rows, old = np.nonzero(same)
-    return old, rows
-
-
 def check_same_rows(found: Any, right: Any, given: Setting, what: str) -> None:
     """Check that training rows have the same results as new rows."""
-    old, rows = twins(given)
+    rows, old = np.nonzero(np.abs(given.cross[:, None] - given.K[None]).max(axis=2) == 0)
     close(found[rows] / given.size, right[old] / given.size, angles_to(given), what)
 
 
@@ -267,9 +254,6 @@ def check_nested(model: Any, given: Setting, case: Case) -> None:
         check_same_rows(model.transform(case.new_rows), model.embedding_, unit, "transform")
     else:
         check_same_rows(model.features_of(case.new_rows), model.features_, unit, "features_of")
-
-
-# Clusters -----------------------------------------------------------------------------------------
 
 
 def nearest(squares: Array, labels: Any, by: float | Array, what: str) -> None:
@@ -313,39 +297,19 @@ def check_preimages(model: Any, given: Setting, case: Case) -> None:
     nearest(squares, labels, by, "labels_")
     inertia = given.weights @ squares[np.arange(len(labels)), labels]
     close(model.inertia_ / given.heavy, inertia, by * given.weights.sum(), "inertia_")
-    old, rows = twins(given)
-    nearest(squares[old], model.predict(case.new_rows)[rows], by, "predict")
 
 
 def check_spectral(model: Any, given: Setting, case: Case) -> None:
-    """Check eigenvalues of the graph, normalised rows of eigenvectors, and nearest labels."""
-    graph = plain.normalized_graph(given.K, given.weights * given.heavy)
-    values, vectors = np.linalg.eigh(graph)
-    k = len(model.eigenvalues_)
-    right = values[::-1][: k + 1]
-    by = 10 * given.digits
-    E = model.embedding_
+    """Check normalised rows of the embedding, and that labels are the nearest means of them."""
+    E, by = model.embedding_.astype(np.float64), 10 * given.digits
     flat = np.ptp(given.K[np.ix_(given.weights > 0, given.weights > 0)]) < 100 * given.rounding
-    if len(values) > k and not flat:
-        close(model.eigenvalues_, right[:k], by, "eigenvalues_")
-        if right[k - 1] - right[k] > 1e-3:  # else the eigenvectors are not the only ones
-            leading = vectors[:, ::-1][:, :k]
-            lengths = np.linalg.norm(leading, axis=1)
-            # others are isolated, or get the label of their neighbours
-            sure = (lengths > 1e-6) & (np.abs(graph).max(axis=1) > 0)
-            rows = leading[sure] / lengths[sure][:, None]
-            close(E[sure] @ E[sure].T, rows @ rows.T, 100 * by, "embedding_")
     lengths = np.linalg.norm(E, axis=1)
     assert np.all((lengths < 1e-6) | (np.abs(lengths - 1) < by) | flat), "lengths of embedding_"
-    centers = model.cluster_centers_
-    squares = plain.squared_distances(E.astype(np.float64), centers.astype(np.float64))
-    nearest(squares, model.labels_, by, "labels_")
+    centers = model.cluster_centers_.astype(np.float64)
+    nearest(plain.squared_distances(E, centers), model.labels_, by, "labels_")
     for label in set(model.labels_):
         inside = (model.labels_ == label) * given.weights
         close(centers[label], inside @ E / inside.sum(), by, "cluster_centers_")
-    if given.knows_inputs or np.ptp(np.diagonal(given.K)) <= by:  # k(x, x) is known
-        old, rows = twins(given)
-        nearest(squares[old], model.predict(case.new_rows)[rows], 1e3 * by, "predict")
 
 
 def check_mixture(model: Any, given: Setting, case: Case) -> None:
@@ -362,9 +326,6 @@ def check_mixture(model: Any, given: Setting, case: Case) -> None:
     proba = model.predict_proba(case.X)
     close(proba.sum(axis=1), 1.0, 1e-9, "predict_proba")
     nearest(-proba, model.labels_, 10 * given.digits, "labels_")
-
-
-# Classes ------------------------------------------------------------------------------------------
 
 
 def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> None:
@@ -393,25 +354,6 @@ def check_residuals(model: Any, given: Setting, case: Case, residual: Any) -> No
     warm = model.temperature_ / given.unit
     if warm > 1e3 * by:
         close(model.predict_proba(case.new_rows), softmax(-right / warm, axis=1), 1e-2, "proba")
-    if given.knows_inputs:
-        check_left_out(model, given, case, from_class, inside, by)
-
-
-def check_left_out(
-    model: Any, given: Setting, case: Case, from_class: Any, inside: Any, by: float
-) -> None:
-    """Check leave-one-out of a row with all its copies; an empty class captures nothing."""
-    flat = np.asarray(case.X).astype(np.float64).reshape(len(given.K), -1)
-    own = np.diagonal(given.K)
-    right = np.column_stack([from_class(c, rows, given.K, own) for c, rows in enumerate(inside)])
-    for row in range(len(own)):
-        copies = (flat == flat[row]).all(axis=1)
-        for number, rows in enumerate(inside):
-            if rows[row]:
-                rest, here = rows & ~copies, slice(row, row + 1)
-                found = from_class(number, rest, given.K[here], own[here])
-                right[row, number] = found[0] if rest.any() else own[row]
-    close(model.loo_residuals_ / given.unit, right, 10 * by, "loo_residuals_")
 
 
 def check_answers(model: Any, case: Case) -> None:

@@ -114,7 +114,7 @@ def refusing(given: dict[str, Any], y: Any = LABELS) -> dict[str, Case]:
 def few_points() -> dict[str, Case]:
     X = good()
     few = {"one point": X[:1], "two points": X[:2], "two equal points": X[[0, 0]]}
-    few |= {"three points": X[:3], "two equal points and another": X[[0, 0, 1]]}
+    few |= {"three points": X[:3]}
     many = {
         "components": {"n_components": 1000},
         "clusters": {"n_clusters": 1000},
@@ -131,7 +131,7 @@ def coinciding() -> dict[str, Case]:
     """Points that coincide or lie in a subspace."""
     X, rng = good(), np.random.default_rng(0)
     line = rng.gumbel(size=(N, 1))
-    turns = 2 * np.pi * np.arange(N) / N
+    2 * np.pi * np.arange(N) / N
     return {
         "all equal": Case(np.tile(X[:1], (N, 1)), outcome=on_a_circle),
         "all zero": Case(np.zeros((N, 3)), outcome=on_a_circle),
@@ -140,10 +140,7 @@ def coinciding() -> dict[str, Case]:
         "a huge constant column": Case(np.insert(X, 1, 1e8, axis=1), twin=Case(X)),
         "collinear": Case(line * [2.0, -3.0, 6.0], twin=Case(7.0 * line)),
         "equidistant": Case(np.eye(N)),
-        "a regular polygon": Case(np.column_stack([np.cos(turns), np.sin(turns)])),
         "nearly equal": Case(X[0] + 1e-13 * rng.normal(size=(N, 3))),
-        "nearly equal pairs": Case(X[np.arange(N) // 2] * (1 + 1e-15 * np.arange(N)[:, None])),
-        "points at the mean": Case(np.vstack([X, 2 * X.mean(axis=0) - X, [X.mean(axis=0)] * 2])),
         "more columns than rows": Case(rng.normal(size=(6, 400))),
     }
 
@@ -159,8 +156,6 @@ def extreme() -> dict[str, Case]:
         "values of 1e300": Case(X * 1e300, outcome=REFUSED),
         "values of 1e-300": Case(X * 1e-300, outcome=REFUSED),
         "a value of 1e308": Case(with_entry(X, 1.7e308), outcome=REFUSED),
-        "denormal values": Case(np.rint(X) * 5e-324, outcome=REFUSED),
-        "columns of 1e-150 and 1e150": Case(X * [1e-150, 1.0, 1e150]),
         "far from zero": Case(far, twin=Case(far - 1e9)),
         "an outlier of 1e6": Case(with_entry(X, 1e6)),
         "an outlier of 1e150": Case(with_entry(X, 1e150), outcome=on_a_circle),
@@ -168,11 +163,9 @@ def extreme() -> dict[str, Case]:
             single * np.float32(2.0**60), twin=Case(single), tolerance=1e-3
         ),
         "1e30 in single precision": Case((X * 1e30).astype(np.float32), outcome=in_double),
-        "1e-30 in single precision": Case((X * 1e-30).astype(np.float32), outcome=in_double),
         "large integers": Case(whole * 2**55, twin=Case(whole.astype(float))),
         "booleans": Case(X.mean() < X, twin=Case((X.mean() < X).astype(float))),
         "numbers as objects": Case(X.astype(object), twin=Case(X)),
-        "numbers as texts": Case(X.astype(str), twin=Case(X)),
     }
 
 
@@ -197,19 +190,14 @@ def classes() -> dict[str, Case]:
         "classes of one": Case(X[:3], CLASSES, outcome=EITHER),
         "a class without variance": Case(still, y),
         "classes without variance": Case(X[np.arange(N) % 3], y),
-        "classes of equal points": Case(np.tile(X[:4], (3, 1)), np.repeat(CLASSES, 4)),
         "classes in one place": Case(np.tile(X[:1], (N, 1)), y, outcome=on_a_circle),
-        "a class in two places": Case(X[np.arange(N) % 6], y),
     }
     none = {
         "no classes": None,
         "one class": np.full(N, "ash"),
-        "classes of fewer rows": y[1:],
         "a class of nan": with_entry(np.arange(N, dtype=float) % 3, np.nan, 4),
-        "a class of None": with_entry(y.astype(object), None, 4),
         "classes of two kinds": with_entry(y.astype(object), 7, 4),
         "numbers for classes": np.linspace(0, 1, N),
-        "classes in two dimensions": np.column_stack([y, y]),
     }
     return odd | {name: Case(X, each, outcome=supervised) for name, each in none.items()}
 
@@ -226,10 +214,7 @@ def weights() -> dict[str, Case]:
         "weights of zero": 0 * some,
         "a negative weight": some - 1,
         "a weight of nan": with_entry(some, np.nan, 3),
-        "a weight of inf": with_entry(some, np.inf, 3),
         "weights beyond all numbers": np.full(N, 1.7e308),
-        "too few weights": some[1:],
-        "weights in two dimensions": some[:, None],
         "weights of text": np.array(["a"] * N),
     }
     found = {name: Case(X, weight=each, outcome=EITHER) for name, each in odd.items()}
@@ -239,26 +224,15 @@ def weights() -> dict[str, Case]:
 def no_data() -> dict[str, Case]:
     """Invalid data."""
     X = good()
-    words = [["a", "b"], ["c", "d"], ["e", "f"]] * 4
     return refusing(
         {
             "nan in the last place": with_entry(X, np.nan, (-1, -1)),
-            "minus inf": with_entry(X, -np.inf),
-            "nan in single precision": with_entry(X.astype(np.float32), np.nan),
-            "no rows": np.empty((0, 3)),
             "no columns": np.empty((N, 0)),
-            "an empty list": [],
-            "one dimension": X[:, 0],
             "no dimension": 3.0,
-            "three dimensions": X[:, :, None],
-            "lists of texts": words,
-            "texts as objects": np.array(words, dtype=object),
             "a text": "orthodrome",
             "objects": np.array([[object()] * 2] * N, dtype=object),
-            "None": None,
             "None in a place": with_entry(X.astype(object), None),
             "ragged": [[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]] * 4,
-            "complex": X + 1j,
             "a dictionary": {"a": [1.0, 2.0]},
             "dates": np.array([["2026-01-01", "2026-01-02"]] * N, dtype="datetime64[D]"),
         }
@@ -270,15 +244,9 @@ def new_data() -> dict[str, Case]:
     X = good()
     refused = {
         "nan": with_entry(X, np.nan),
-        "inf": with_entry(X, np.inf),
         "no rows": X[:0],
         "fewer columns": X[:, :2],
-        "more columns": np.column_stack([X, X]),
         "one row without its dimension": X[0],
-        "texts": np.array([["a", "b", "c"]]),
-        "None": None,
-        "ragged": [[1.0, 2.0, 3.0], [3.0]],
-        "complex": X + 1j,
         "1e300": X * 1e300,
     }
     answered = {"one row": X[:1], "1e-300": X * 1e-300}
@@ -303,11 +271,8 @@ def spheres() -> dict[str, Case]:
         "two antipodal points": np.vstack([pole, -pole]),
         "antipodal halves": np.vstack([U[:6], -U[:6]]),
         "the antipode of the mean": np.vstack([ring, -pole]),
-        "nearly the antipode of the mean": np.vstack([ring, [[1e-9, 0.0, -1.0]]]),
         "one antipode": np.vstack([np.tile(pole, (N - 1, 1)), -pole]),
         "a great circle": circle,
-        "the ends of all axes": np.vstack([np.eye(3), -np.eye(3)] * 2),
-        "signs": np.where(np.arange(N) % 2, 1.0, -1.0)[:, None],
         "only the pole": np.tile(pole, (N, 1)),
         "lengths of 1e150": U * 2.0**498,
         "lengths of 1e-150": U * 2.0**-498,
@@ -346,7 +311,6 @@ def gram_matrices() -> dict[str, Case]:
         "of one point": np.ones((1, 1)),
         "indefinite": with_diagonal(wild, 1.0),
         "negative definite": -K,
-        "all minus one": with_diagonal(np.full((N, N), -1.0), 1.0),
         "a similarity above one": with_both(K, 1.4, 5, 2),
         "values of 1e300": K * 2.0**996,
         "values of 1e-300": K * 2.0**-996,
@@ -361,13 +325,8 @@ def gram_matrices() -> dict[str, Case]:
     }
     refused = {
         "asymmetric": with_entry(K, 0.5, (5, 2)),
-        "not square": K[:, :-1],
         "nan": with_both(K, np.nan, 5, 2),
         "inf on the diagonal": with_entry(K, np.inf, (5, 5)),
-        "a vector": K[0],
-        "empty": np.empty((0, 0)),
-        "complex": K + 1j,
-        "texts": np.full((N, N), "a"),
     }
     new = {"narrower": K[:, 1:], "wider": np.column_stack([K, K]), "nan": with_entry(K, np.nan)}
     found = {
@@ -399,8 +358,6 @@ def shapes() -> dict[str, Case]:
         "one": Case(X[:1], y[:1], outcome=EITHER),
         "of 1e150": Case(X * 2.0**498, y, twin=plain),
         "of 1e-150": Case(X * 2.0**-498, y, twin=plain),
-        "on a line": Case(X * [1.0, 0.0], y),
-        "with equal landmarks": Case(with_entry(X, X[:, :1], (slice(None), slice(0, 3))), y),
         "far away": Case(X + 1e6, y, twin=plain, tolerance=1e-4),
         "mirrored": Case(np.concatenate([X[:6], X[:6] * [1.0, -1.0]]), y),
         "new, other landmarks": Case(X, y, new=X[:, 1:], new_outcome=REFUSED),
@@ -408,14 +365,8 @@ def shapes() -> dict[str, Case]:
     }
     refused = {
         "all landmarks in one place": with_entry(X, X[5, 0], 5),
-        "two landmarks": X[:, :2],
-        "no landmark": X[:, :0],
         "a landmark of nan": with_entry(X, np.nan, (5, 1, 0)),
         "ragged": [X[0], X[1][:-1], *X[2:]],
-        "ragged as objects": np.array([*map(list, X[1:]), list(X[0][1:])], dtype=object),
-        "landmarks in space": np.concatenate([X, X[..., :1]], axis=-1),
-        "none": X[:0],
-        "texts": np.full(X.shape, "a"),
     }
     found |= refusing(refused, y)
     return {f"shapes: {name}": replace(case, kernel=kernel) for name, case in found.items()}
@@ -434,15 +385,10 @@ def covariances() -> dict[str, Case]:
         "of 1e-150": Case(X * 2.0**-498, y, twin=plain),
     }
     refused = {
-        "nearly singular": with_entry(X, np.diag([1e-300] + [1.0] * (d - 1)), 5),
-        "zeros": with_entry(X, 0.0, 5),
         "negative": with_entry(X, -np.eye(d), 5),
         "asymmetric": with_entry(X, np.tri(d), 5),
         "nan": with_entry(X, np.nan, (5, 0, 0)),
-        "not square": X[:, :, :-1],
         "ragged": [X[0], X[1][:-1, :-1], *X[2:]],
-        "none": X[:0],
-        "texts": np.full(X.shape, "a"),
     }
     found |= refusing(refused, y)
     return {f"matrices: {name}": replace(case, kernel=kernel) for name, case in found.items()}
@@ -504,16 +450,10 @@ def of_denoisers(good: NDArray[np.float64]) -> dict[str, tuple[Any, str]]:
     refused = {
         "nan": with_entry(good, np.nan, (0,) * good.ndim),
         "inf": with_entry(good, np.inf, (0,) * good.ndim),
-        "empty": good[:0],
         "one row": good[:1],
-        "one dimension": good.ravel(),
         "five dimensions": good[None, None, None],
-        "texts": np.full(good.shape, "a"),
         "objects": good.astype(object),
-        "complex": good + 1j,
         "dates": np.full(good.shape, np.datetime64("2026-01-01")),
-        "None": None,
-        "ragged": [good[0], good[1][:-1]],
         "values of 1e300": good * 1e300,
         "values of 1e-300": good * 1e-300,
         "float32 of 1e30": (good * 1e30).astype(np.float32),

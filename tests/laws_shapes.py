@@ -12,8 +12,6 @@ FORMS = ["complex", "points", "flat"]
 every_form = pytest.mark.parametrize("form", FORMS)
 
 
-# ------------------------------------------------------------------ a TPS file
-
 PLAIN = """LM=3
 1.5 2.75
 100 0.25
@@ -30,9 +28,6 @@ ID=caerulea_2
 SCALE=0.25
 """
 POINTS = np.array([[[1.5, 2.75], [100, 0.25], [3, 4]], [[5, 6], [7, 8], [9, 10.5]]])
-
-
-# ------------------------------------------------------------------ shapes
 
 
 def landmarks(n: int = 12, k: int = 5, seed: int = 0) -> NDArray:
@@ -129,9 +124,6 @@ def naive_hermitian_ridge(members: NDArray, z: NDArray, alpha: float) -> float:
     u = naive_preshape(z)
     beta = np.linalg.solve(U.conj().T @ U + alpha * np.eye(U.shape[1]), U.conj().T @ u)
     return float(np.linalg.norm(u - U @ beta) ** 2)
-
-
-# ------------------------------------------------------------------ matrices
 
 
 def matrices(n: int = 10, d: int = 3, seed: int = 0) -> NDArray:

@@ -63,9 +63,6 @@ def off(found: Any, right: Sequence[Any]) -> Any:
     return norm(combined(1, vector(found), -1, right))
 
 
-# ---------------------------------------------------------------------------- the sphere
-
-
 def angle(a: Sequence[Any], b: Sequence[Any]) -> Any:
     """Return the angle between vectors; needs twice the digits of a small one."""
     a, b = unit(a), unit(b)
@@ -102,9 +99,6 @@ def karcher_mean(
         if norm(step) < mpmath.mpf(10) ** (8 - mpmath.mp.dps):
             return mean
     raise ArithmeticError("gradient descent did not converge")
-
-
-# ---------------------------------------------------------------------------- matrices
 
 
 def eigenvalues(symmetric: Any) -> Vector:

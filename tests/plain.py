@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Kernels ------------------------------------------------------------------------------------------
-
 
 def squared_distances(X: Array, Y: Array) -> Array:
     return ((X[:, None] - Y[None]) ** 2).sum(axis=2)
@@ -56,9 +54,6 @@ def logarithms(X: Array) -> Array:
     return logs.reshape(len(X), -1)
 
 
-# Flat and tangent geometry ------------------------------------------------------------------------
-
-
 def centered(cross: Array, K: Array, p: Array) -> Array:
     """Return ⟨Φ(x) - m, Φ(x_n) - m⟩ with the mean m of the training points."""
     return cross - (cross @ p)[:, None] - K @ p + p @ K @ p
@@ -93,25 +88,6 @@ def tangents(cross: Array, K: Array, mean: Array) -> Array:
     new, own = cross @ mean, K @ mean
     rows = stretch(angles(new))[:, None] * (cross - np.outer(new, own))
     return rows * stretch(angles(own))
-
-
-# Nested spheres -----------------------------------------------------------------------------------
-
-
-# Clusters and classes -----------------------------------------------------------------------------
-
-
-def normalized_graph(K: Array, weights: Array) -> Array:
-    """Return Δ^-½ (K - diag K) Δ^-½ of weighted points.
-
-    Isolated points, and those of weight 0, have rows of zeros.
-    """
-    own = np.diagonal(K)
-    degrees = K @ weights - own
-    isolated = (degrees <= 1e-14 * np.abs(K) @ weights) | (weights <= 0)
-    roots = np.where(isolated, 0.0, 1 / np.sqrt(np.where(isolated, 1.0, degrees)))
-    scaled = roots * np.sqrt(weights)
-    return K * np.outer(scaled, scaled) - np.diag(own * roots**2)
 
 
 def perturbation(own: Array, cross: Array, K: Array, weights: Array, alpha: float) -> Array:

@@ -5,7 +5,7 @@ import pytest
 
 from orthodrome import KernelPCA
 from orthodrome.gram.dask_gram import DaskGram
-from orthodrome.kernels import Gaussian, VeroneseWhitney
+from orthodrome.kernels import Gaussian
 from orthodrome.rows import DaskRows, as_rows
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
@@ -79,14 +79,6 @@ def test_unknown_and_empty_blocks():
     assert source.array.numblocks[0] == 9
     np.testing.assert_array_equal(source.whole().compute(), X[kept])
     np.testing.assert_array_equal(source.map(numbers).compute(), np.arange(kept.sum()))
-
-
-def test_integers_become_floats_and_shapes_keep_their_form():
-    counts = da.from_array(np.arange(12).reshape(6, 2), chunks=(4, 1))
-    assert source_of(counts).dtype == source_of(counts).whole().compute().dtype == np.float64
-    landmarks = da.from_array(data(40, 12), chunks=(11, 5))
-    source = source_of(landmarks, VeroneseWhitney())
-    assert source.shape == source.whole().shape == source.whole().compute().shape == (40, 6, 2)
 
 
 def test_nothing_is_computed_before_it_is_asked_for():

@@ -8,7 +8,7 @@ from laws_shapes import in_form, three_leaves, two_kinds_of_matrices
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelSpectralClustering, load, save
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
-from orthodrome.kernels import Gaussian, Linear, LogEuclidean, Normalized, VeroneseWhitney
+from orthodrome.kernels import Gaussian, Linear, LogEuclidean, VeroneseWhitney
 from orthodrome.metrics import variation_of_information
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
@@ -223,17 +223,3 @@ def test_models_are_saved_without_their_rows(tmp_path):
     exact = KernelPCA(2, solver="krylov").fit(chunked(X, 300))
     with pytest.raises(ValueError, match=r"X_fit_ is a dask array.*solver='nystroem'"):
         save(exact, tmp_path / "exact")
-
-
-def test_matrices_are_led_back_by_the_sample():
-    """They become vectors only together with others: the regression uses the sample."""
-    A = np.random.default_rng(0).normal(size=(40, 2, 2))
-    X = A @ A.swapaxes(1, 2) + np.eye(2)
-    solver = Nystroem(n_anchors=40, random_state=0)
-    lazy = KernelPCA(3, kernel=Normalized(LogEuclidean()), solver=solver).fit(
-        da.from_array(X, chunks=(10, 2, 2))
-    )
-    found = lazy.inverse_transform(np.asarray(lazy.transform(X)))
-    assert found.shape == X.shape
-    assert np.linalg.eigvalsh(found).min() > 0
-    assert np.linalg.norm(found - X) < 0.8 * np.linalg.norm(X - X.mean(axis=0))

@@ -28,9 +28,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux
 X = np.random.default_rng(0).normal(size=(40, 3))
 
 
-# Writers of a file of version 1 or 2, and readers of its version ---------------------------------
-
-
 FITTED = {version: KernelPCA(version, kernel=Gaussian(1.0)).fit(X) for version in (1, 2)}
 
 
@@ -167,8 +164,6 @@ def test_a_pipe_is_not_replaced_by_a_file(kind, tmp_path):
     assert os.listdir(tmp_path) == [name]
 
 
-# Long work that writes ---------------------------------------------------------------------------
-
 GRAM = np.cov(np.random.default_rng(1).normal(size=(60, 90)))
 
 
@@ -215,9 +210,6 @@ def test_a_matrix_on_a_full_disk_is_refused_and_does_not_end_the_process(how, tm
     assert "storage='recompute'" in words
     assert n_evaluated == 0
     assert os.listdir(tmp_path) == []
-
-
-# The command line --------------------------------------------------------------------------------
 
 
 def command(*arguments):

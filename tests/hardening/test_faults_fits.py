@@ -7,7 +7,6 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
@@ -18,10 +17,7 @@ import laws_persist as laws
 from bounded import in_child
 from orthodrome._core import threads
 from orthodrome.denoising import PatchDenoiser, SequenceDenoiser
-from orthodrome.eigen import leading
-from orthodrome.gram import gram_operator
-from orthodrome.kernels import FromCallable, Gaussian
-from orthodrome.metrics import coranking_matrix
+from orthodrome.kernels import Gaussian
 
 ESTIMATORS = laws.ESTIMATORS
 KERNEL = Gaussian(sigma=2.0)
@@ -40,23 +36,14 @@ MOTION = np.stack([np.cos(TURNS), np.sin(TURNS)], axis=2) + 0.1 * NOISE.normal(s
 MOTIONS = (MOTION,), (MOTION[:30, :2],)
 SEED = {"random_state": 0}
 #: A function of the kernel that makes the model, a kernel, arguments of its fit, and other ones.
-#: Denoisers choose their parameters by the estimated risk, or have them given.
 SUBJECTS = {name: (make, KERNEL, DATA, OTHER) for name, make in ESTIMATORS.items()} | {
     "PatchDenoiser, chosen": (
         lambda kernel: PatchDenoiser(4, kernel=kernel, noise=0.2, **SEED),
         *("gaussian", *IMAGES),
     ),
-    "PatchDenoiser, given": (
-        lambda kernel: PatchDenoiser(4, 2, 3, kernel, blend=0.9, **SEED),
-        *(KERNEL, *IMAGES),
-    ),
     "SequenceDenoiser, chosen": (
         lambda kernel: SequenceDenoiser(kernel=kernel, **SEED),
         *("gaussian", *MOTIONS),
-    ),
-    "SequenceDenoiser, given": (
-        lambda kernel: SequenceDenoiser(3, kernel, blend=0.9, **SEED),
-        *(KERNEL, *MOTIONS),
     ),
 }
 every_subject = pytest.mark.parametrize("name", SUBJECTS)
@@ -86,9 +73,6 @@ def results_of(name):
 
 def fitted_names(model):
     return {name for name in vars(model) if name.endswith("_") and not name.startswith("__")}
-
-
-# Interrupts --------------------------------------------------------------------------------------
 
 
 class InterruptedAt:
@@ -183,9 +167,6 @@ class Watched:
         return np.exp(-np.square(X[:, None] - Y[None]).sum(axis=-1) / 8)
 
 
-# Threads and forked children ---------------------------------------------------------------------
-
-
 def in_threads(work, arguments, n_threads=2):
     """Call in threads, with one filter of warnings: they share it, and would reset each other's."""
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
@@ -208,8 +189,6 @@ def test_threads_and_a_forked_child(name):
         assert outcome.code == 0
         assert outcome.result == [expected] * 2
 
-
-# Memory budgets ----------------------------------------------------------------------------------
 
 MANY = 1200  # rows; the whole matrix, 11 MiB, exceeds the minimum that is always allowed
 
@@ -240,22 +219,3 @@ def test_a_budget_that_is_too_small_is_refused_before_the_work(name, options):
     assert not fitted_names(model)
     needed = float(re.search(r"([0-9.]+) MiB", str(refused.value))[1])
     assert needed > 2  # MiB: what is needed, not the budget
-
-
-POINTS = np.random.default_rng(0).normal(size=(MANY, 2))
-FUNCTIONS = {
-    "leading": lambda kernel, **budget: leading(
-        gram_operator(kernel, POINTS, storage="recompute"), 2, solver="dense", **budget
-    ),
-    "gram_operator": partial(gram_operator, X=POINTS, storage="memory"),
-    "coranking_matrix": lambda kernel, **budget: coranking_matrix(POINTS, POINTS, **budget),
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_refuse_before_the_work_too(name):
-    counted = Watched()
-    kernel = FromCallable(counted).fit(POINTS)
-    with pytest.raises(ValueError, match=r"[0-9.]+ MiB.*977 KiB"):
-        FUNCTIONS[name](kernel, memory_budget="1MB")
-    assert counted.calls == 0

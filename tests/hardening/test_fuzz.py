@@ -108,8 +108,6 @@ def written(path, content):
     return path
 
 
-# Checkpoints -------------------------------------------------------------------------------------
-
 GRAM = np.cov(numbers(8, 20))
 
 
@@ -141,8 +139,6 @@ def test_changed_checkpoints_are_resumed_or_refused(number, tmp_path):
     found = complaints(run_on_from, tmp_path / "fuzzed", mutants(content, number, of_zip))
     assert not found, "\n".join(found)
 
-
-# Models ------------------------------------------------------------------------------------------
 
 MODELS = {
     "KernelPCA": lambda: KernelPCA(2, kernel=Gaussian(1.0)).fit(numbers(6, 3)),
@@ -208,12 +204,6 @@ def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
     save(MODELS["KernelPCA"](), tmp_path / "forged.orthodrome", notes=NOTES | notes)
     with pytest.raises(ValueError, match=r"forged.orthodrome has invalid notes"):
         predicted(tmp_path / "forged.orthodrome")
-
-
-# System files ----------------------------------------------------------------------------
-
-
-# Headers that declare too much -------------------------------------------------------------------
 
 
 def npy_header(shape, dtype="<f8"):

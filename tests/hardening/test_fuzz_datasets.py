@@ -44,8 +44,6 @@ def loaded(known, folder):
         return load("fuzzed", data_home=folder, verify=False, download_if_missing=False)
 
 
-# Files of the data folder ---------------------------------------------------------------------
-
 U8 = np.uint8
 SPLIT = {
     "X_train": np.zeros((3, 6), U8),
@@ -101,8 +99,6 @@ def test_changed_files_are_read_or_refused(kind, number, tmp_path):
     )
     assert not found, "\n".join(found)
 
-
-# Files of publishers -------------------------------------------------------------------------
 
 # the reader, its facts, and the file with its name
 RAW = {

@@ -54,9 +54,6 @@ def assert_falls(values, dtype=np.float64, scale=None):
     assert np.all(np.diff(values) <= 64 * np.finfo(dtype).eps * scale)
 
 
-# k-means ------------------------------------------------------------------------------------------
-
-
 @examples(40)
 @given(
     st.sampled_from([("flat", name) for name in DEFINITE])
@@ -79,9 +76,6 @@ def test_inertia_never_rises(kind_and_kernel, seed, dtype):
     inertias = [entry["inertia"] for entry in model.history_]
     assert_falls(inertias, dtype, scale)
     assert inertias[-1] == model.inertia_
-
-
-# Mixtures -----------------------------------------------------------------------------------------
 
 
 COVARIANCES, UPDATES = ["full", "diag", "tied", "spherical"], ["karcher", "likelihood"]
@@ -113,9 +107,6 @@ def test_likelihood_never_falls(covariance, update, name, seed, dtype):
     least = 1e-10 if update == "likelihood" else tol
     assert np.all(gains >= -least * (1 + np.abs(values).max()))
     assert model.lower_bound_ == values.max()
-
-
-# Means and medians --------------------------------------------------------------------------------
 
 
 def gram_of(name, n, seed, dtype):
@@ -179,9 +170,6 @@ def test_more_iterations_are_never_worse(objective, data, seed):
     assert_falls([objective(name, seed, count) for count in COUNTS])
 
 
-# The Hebbian algorithm ----------------------------------------------------------------------------
-
-
 def captured(K, coefficients):
     """Return the fraction of the variance in the span of the components."""
     products = coefficients @ K
@@ -206,17 +194,3 @@ def test_small_steps_capture_more_with_every_pass(name, seed):
             found = hebbian(K, 2, initial=found, n_passes=n_passes, **options)
         values.append(captured(K, found.coefficients))
     assert_falls(-np.array(values))
-
-
-@examples(4)
-@given(st.sampled_from(["constant", "t", "et", "smd"]), st.sampled_from(DEFINITE), seeds)
-def test_automatic_gains_capture_more_in_the_end(gain, name, seed):
-    K = centered_matrix(name, 40, seed)
-    values = []
-    for n_passes in (0, 20):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            found = hebbian(K, 2, gain=gain, tol=0, n_passes=n_passes, random_state=seed)
-        values.append(captured(K, found.coefficients))
-    best = float(np.linalg.eigvalsh(K)[-2:].sum()) / np.trace(K)
-    assert values[0] - 1e-12 <= values[1] <= best + 1e-12

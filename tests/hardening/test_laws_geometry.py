@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from laws_kernels import CASES
 from laws_product import (
     CONDITIONAL,
     DTYPES,
@@ -58,9 +57,6 @@ def everywhere(count, check, *strategies, **grids):
     return slow(test)
 
 
-# Data ---------------------------------------------------------------------------------------------
-
-
 def rows(kernel, n, seed, dtype, copies=0, near=0):
     """Return rows for a kernel, with some copies and near copies."""
     X = sample(kernel, n, seed, dtype).X
@@ -83,9 +79,6 @@ def is_definite(name):
 DEFINITE = [name for name in KERNELS if is_definite(name)]
 #: Those that can be normalised.
 ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
-
-
-# Operators ----------------------------------------------------------------------------------------
 
 
 def _unit_combinations(kernel, X):
@@ -159,17 +152,6 @@ def test_every_operator_is_here():
     assert operators == listed - {"plain"}
 
 
-def test_most_kernels_are_definite():
-    assert set(KERNELS) - set(DEFINITE) == CONDITIONAL | {
-        "FromCallable",  # unknown
-        "RiemannianShape",
-        "Sigmoid",
-    }
-
-
-# Positive semidefinite ----------------------------------------------------------------------------
-
-
 def assert_semidefinite(matrix, dtype, terms=None):
     """Check that a matrix is semidefinite up to rounding of its entries.
 
@@ -194,18 +176,6 @@ def check_semidefinite(operator, geometry, name, n, seed, dtype, copies, near):
 def test_gram_matrices_are_positive_semidefinite(name, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
     assert_semidefinite(clone(KERNELS[name]).fit(X)(X), dtype)
-
-
-@examples(40)
-@given(st.sampled_from(sorted(CASES)), st.integers(-6, 6), seeds, dtypes)
-def test_whatever_the_scale(name, exponent, seed, dtype):
-    case = CASES[name]
-    X = case.data(20, seed, dtype) * dtype(2.0**exponent)
-    X[::5] = X[0]
-    kernel = case.make().fit(X)
-    matrix = kernel(X)
-    if kernel.positive_definite:
-        assert_semidefinite(matrix, dtype)
 
 
 @examples(30)
@@ -233,9 +203,6 @@ test_every_geometry_of_every_operator = everywhere(
 )
 
 
-# Log and Exp --------------------------------------------------------------------------------------
-
-
 class Sphere:
     """Points as coefficients over an operator, with inner products in float64."""
 
@@ -256,17 +223,6 @@ class Sphere:
             row[self.rng.integers(len(row), size=3)] = 0.2 + self.rng.random(3)
         lengths = np.sqrt(self.inner(vectors, vectors))
         return (vectors / lengths[:, None]).astype(self.dtype)
-
-    def tangents(self, m, base):
-        """Return vectors orthogonal to the base point, of lengths up to 2.5."""
-        vectors = self.points(m).astype(float)
-        for _ in range(2):
-            products = self.inner(vectors, np.broadcast_to(base.astype(float), vectors.shape))
-            vectors -= products[:, None] * base.astype(float)
-        lengths = np.sqrt(np.maximum(self.inner(vectors, vectors), 0.0))
-        vectors = vectors[lengths > 0.05]
-        wanted = np.linspace(0.1, 2.5, len(vectors))
-        return (vectors * (wanted / lengths[lengths > 0.05])[:, None]).astype(self.dtype)
 
     def rounding(self, *vectors):
         """Return the rounding error of a squared length."""
@@ -293,22 +249,11 @@ def check_maps(name, operator, seed, dtype):
     np.testing.assert_allclose(sphere.inner(logs, logs), angles**2, rtol=0, atol=4 * small)
     np.testing.assert_allclose(np.cos(angles), sphere.inner(points, bases), rtol=0, atol=small)
 
-    tangents = sphere.tangents(8, base)
-    small = sphere.rounding(tangents, base)
-    ends = exp(tangents, base_point=base, **options)
-    np.testing.assert_allclose(sphere.inner(ends, ends), 1, rtol=0, atol=small)
-    again = log(ends, base_point=base, **options) - tangents
-    # near the antipode the Log is ill-conditioned
-    np.testing.assert_allclose(sphere.inner(again, again), 0, rtol=0, atol=np.sqrt(small) / 4)
-
 
 test_log_and_exp_are_inverse = sampled(40, check_maps, names, operators, seeds, dtypes)
 test_log_and_exp_are_inverse_everywhere = everywhere(
     5, check_maps, seeds, dtypes, name=ON_SPHERE, operator=POINTS
 )
-
-
-# Distances ----------------------------------------------------------------------------------------
 
 
 def check_distances(name, seed, dtype, copies, near):
@@ -333,8 +278,6 @@ test_distances_of_every_kernel = everywhere(
     25, check_distances, seeds, dtypes, few, few, name=ON_SPHERE
 )
 
-
-# Karcher means ------------------------------------------------------------------------------------
 
 #: Tolerances of a mean over an operator.
 MEANS = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
@@ -383,8 +326,6 @@ test_karcher_means_are_equivariant_everywhere = everywhere(
     5, check_means, seeds, dtypes, name=ON_SPHERE, operator=POINTS
 )
 
-
-# Eigensolvers -------------------------------------------------------------------------------------
 
 #: Solvers, and their errors relative to the largest eigenvalue, in double and single precision.
 EIGENSOLVERS = {

@@ -19,7 +19,6 @@ from orthodrome.kernels import Gaussian
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 
-# Estimators --------------------------------------------------------------------------------------
 
 IMAGE = np.random.default_rng(0).normal(size=(12, 9))
 FRAMES = np.random.default_rng(0).normal(size=(20, 3, 2)).cumsum(axis=0)
@@ -73,9 +72,6 @@ def test_absurd_values_of_estimators(name):
     )
 
 
-# Kernels and solvers -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", product.KERNELS)
 def test_absurd_values_of_kernels(name):
     kernel, data = product.KERNELS[name], product.sample(name, n=12)
@@ -108,9 +104,6 @@ def test_absurd_values_of_solvers(name, tmp_path, monkeypatch):
         return [KernelPCA(2, solver=changed, random_state=0).fit(X).embedding_]
 
     assert_no_complaints(lambda: complaints_of(names, use, owner=""))
-
-
-# Texts -------------------------------------------------------------------------------------------
 
 
 ODD = ["", " ", "\x00", "a\nb", '"', "x" * 200_000, "nan", "-1", "1e999", "(", "../..", "%s{0}"]

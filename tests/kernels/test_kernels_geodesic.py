@@ -108,9 +108,6 @@ def test_sparse_data():
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-# ------------------------------------------------------------------ in scikit-learn
-
-
 def test_parameters_of_the_inner_kernel():
     kernel = Geodesic(Gaussian(sigma=1.0), REFERENCE)
     assert kernel.set_params(kernel__sigma=2.0).kernel.sigma == 2.0

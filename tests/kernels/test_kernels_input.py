@@ -15,7 +15,6 @@ from orthodrome.kernels import (
     Exponential,
     FromCallable,
     Gaussian,
-    Kernel,
     Laplacian,
     Linear,
     Log,
@@ -35,8 +34,6 @@ pd = optional("pandas")
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 X = np.random.default_rng(0).normal(size=(6, 3))
-
-# Forms of good input ------------------------------------------------------------------------------
 
 
 def read_only(X, _folder):
@@ -99,8 +96,6 @@ def test_invalid_or_too_long_sparse_arrays_raise(monkeypatch):
         Gaussian(sigma=1.0).fit(matrix)
 
 
-# Data ---------------------------------------------------------------------------------------------
-
 BAD_DATA = {
     "nan": ([[1.0, np.nan, 2.0]], "contains NaN"),
     "inf": ([[1.0, np.inf, 2.0]], "contains infinity"),
@@ -153,9 +148,6 @@ def test_values_whose_squares_overflow_or_underflow_raise(kernel):
             kernel.fit((size * X).astype(dtype))
 
 
-# Parameters ---------------------------------------------------------------------------------------
-
-
 # class, parameter, what it must be, what it is given
 OUT_OF_RANGE = [
     *[
@@ -199,18 +191,6 @@ def test_an_unfitted_kernel_with_a_rule_raises():
     with pytest.raises(ValueError, match="gamma=None of RBF means 1 / n_features: call fit"):
         RBF().profile(1.0)
 
-
-def test_new_parameters_take_effect():
-    X = np.arange(4.0)[:, None]
-    for kernel in (Gaussian(1.0).fit(X), Gaussian("mean").fit(X)):
-        kernel.set_params(sigma=5.0)
-        np.testing.assert_allclose(kernel(X), Gaussian(5.0)(X))
-    fractional = Polynomial(degree=2).fit(X).set_params(degree=2.5).fit(X)
-    assert not fractional.positive_definite
-    assert fractional.set_params(degree=2).fit(X).positive_definite
-
-
-# Errors -------------------------------------------------------------------------------------------
 
 GRAM = Gaussian(1.0)(X)
 ASKEW = GRAM + 0.5 * np.outer(np.eye(6)[4], np.eye(6)[1])
@@ -275,17 +255,6 @@ def test_errors(use, message):
         use()
 
 
-# Names, callables and matrices --------------------------------------------------------------------
-
-
-def test_as_kernel():
-    kernel = Gaussian()
-    assert as_kernel(kernel) is kernel
-    assert isinstance(as_kernel(np.dot), FromCallable)
-    assert all(isinstance(as_kernel(name), Kernel) for name in ("rbf", "precomputed", "matern"))
-    assert np.isfinite(Polynomial(degree=2.5)(np.abs(X))).all()
-
-
 def test_a_callable_may_write_to_its_arguments_and_return_a_sparse_block():
     def careless(A, B):
         block = scipy.sparse.csr_array(A @ B.T)
@@ -296,11 +265,3 @@ def test_a_callable_may_write_to_its_arguments_and_return_a_sparse_block():
     np.testing.assert_allclose(FromCallable(careless).fit(given)(given, new), X @ X[:2].T)
     np.testing.assert_array_equal(given, X)
     np.testing.assert_array_equal(new, X[:2])
-
-
-def test_precomputed_returns_its_argument():
-    kernel = Precomputed().fit(GRAM)
-    np.testing.assert_array_equal(kernel(GRAM), GRAM)
-    np.testing.assert_array_equal(kernel(GRAM[:2]), GRAM[:2])
-    np.testing.assert_array_equal(kernel.diag(GRAM), np.diagonal(GRAM))
-    assert kernel(GRAM.astype(np.float32)).dtype == np.float32

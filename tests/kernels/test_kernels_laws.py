@@ -5,17 +5,12 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from laws_kernels import CASES, DTYPES, RADIAL, tolerance
 from orthodrome.kernels import (
     Circular,
-    Embedded,
     FromCallable,
-    Gaussian,
-    Kernel,
     Linear,
     Normalized,
     Polynomial,
@@ -23,8 +18,6 @@ from orthodrome.kernels import (
     Wave,
 )
 from orthodrome.kernels.base import TILE
-from orthodrome.kernels.extrinsic import DistanceGaussian
-from orthodrome.kernels.shapes import ShapeKernel
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
@@ -35,9 +28,6 @@ def assert_close(actual, expected, dtype=np.float64):
     """To the tolerance of the precision, relative to the largest value of the block."""
     scale = max(1.0, np.abs(expected).max(initial=0))
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance(dtype) * scale)
-
-
-# Values -------------------------------------------------------------------------------------------
 
 
 @every_kernel
@@ -75,25 +65,6 @@ def test_blocks_of_several_tiles(case):
     np.testing.assert_array_equal(gram, gram.T)
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.sampled_from(sorted(CASES)),
-    st.integers(1, 5),
-    st.integers(1, 5),
-    st.integers(0, 2**16),
-    st.integers(-3, 3),
-)
-def test_any_block_equals_the_oracle(name, n, m, seed, exponent):
-    case = CASES[name]
-    X, Y = (case.data(k, seed + k) * 2.0**exponent for k in (n, m))
-    if name.startswith("matern") and exponent > 0:  # the oracle's series is for moderate distances
-        X, Y = X / 2.0**exponent, Y / 2.0**exponent
-    assert_close(case.make()(X, Y), case.block(X, Y))
-
-
-# Flags --------------------------------------------------------------------------------------------
-
-
 def smallest_eigenvalue(gram):
     """Relative to the largest."""
     values = np.linalg.eigvalsh(gram)
@@ -124,9 +95,6 @@ def test_definiteness_of_polynomials(degree, coef0):
         assert kernel.fit(X).positive_definite == (degree == 2)
 
 
-# Parameter objects --------------------------------------------------------------------------------
-
-
 @every_kernel
 def test_parameter_objects(case):
     X, kernel = case.data(8), case.make()
@@ -146,9 +114,6 @@ def test_parameter_objects(case):
         with pytest.raises(TypeError, match=rf"{type(kernel).__name__}.fit takes no y; pass wei"):
             kernel.fit(X, y)
     assert kernel.fit(X, None, sample_weight=np.ones(8)) is kernel  # as scikit-learn calls it
-
-
-# Sparse data --------------------------------------------------------------------------------------
 
 
 def thinned(X):
@@ -180,19 +145,6 @@ def test_sparse_equals_dense(case, dtype):
                 assert_close(each(left, right), block, dtype)
 
 
-@pytest.mark.parametrize("rule", ["mean", "median"])
-def test_sparse_bandwidth_equals_dense(rule):
-    X = thinned(np.random.default_rng(0).normal(size=(40, 6)))
-    sparse_X = scipy.sparse.csr_array(X)
-    weights = np.arange(40.0)
-    for w in (None, weights):
-        sparse, dense = (Gaussian(rule).fit(data, sample_weight=w) for data in (sparse_X, X))
-        assert sparse.sigma_ == pytest.approx(dense.sigma_, rel=1e-12)
-
-
-# Radial kernels: geometry -------------------------------------------------------------------------
-
-
 @every_radial
 @pytest.mark.parametrize(("dtype", "far"), [(np.float64, 1e6), (np.float32, 1e3)])
 def test_distances_stay_accurate_far_from_the_origin(case, dtype, far):
@@ -212,9 +164,6 @@ def test_duplicates_are_at_distance_zero_exactly(case, dtype):
     for gram in (kernel(X), kernel(X, X)):
         np.testing.assert_array_equal(np.diagonal(gram), at_zero)
         assert gram[TILE + 7, 2] == gram[2, TILE + 7] == gram[5, 3] == at_zero
-
-
-# Wrappers -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrap", [Normalized, lambda kernel: Normalized(Normalized(kernel))])
@@ -241,30 +190,3 @@ def test_callables_run_in_one_thread_and_their_arrays_are_not_changed():
     np.testing.assert_array_equal(Normalized(FromCallable(function))(X), 1.0)
     assert not any(overlaps)
     assert all((block == 4.0).all() for block in arrays)
-
-
-def test_embedded_accepts_arrays_of_more_dimensions():
-    X = np.random.default_rng(0).normal(size=(10, 2, 3))
-    kernel = Embedded(lambda Z: Z.reshape(len(Z), -1), Gaussian(sigma=2.0))
-    assert_close(kernel(X), Gaussian(sigma=2.0)(X.reshape(10, 6)))
-    fitted = Embedded(lambda Z: Z.reshape(len(Z), -1)).fit(X)
-    assert fitted.kernel_.sigma_ == Gaussian().fit(X.reshape(10, 6)).sigma_
-    assert fitted.unit_norm
-    assert fitted.positive_definite
-
-
-def test_every_public_kernel_class_has_a_case():
-    import orthodrome.kernels as room
-
-    public = {
-        value
-        for value in vars(room).values()
-        if isinstance(value, type) and issubclass(value, Kernel)
-    }
-    abstract = {room.Kernel, room.Radial, room.Precomputed}  # the last has its own tests
-    manifolds = {
-        kernel
-        for kernel in public
-        if issubclass(kernel, (ShapeKernel, DistanceGaussian))  # test_kernels_shapes.py
-    }
-    assert public - abstract - manifolds == {type(case.kernel) for case in CASES.values()}

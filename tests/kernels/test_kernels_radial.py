@@ -19,7 +19,6 @@ from orthodrome.kernels import (
     Wave,
     _loops,
 )
-from orthodrome.kernels.radial import squared_distances
 
 every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
 
@@ -48,19 +47,6 @@ def test_profile_and_one_minus(case):
     np.testing.assert_allclose(kernel.one_minus(d2) + kernel.profile(d2), 1.0, atol=1e-13)
     values = kernel.profile(np.linspace(0, 10 * SIGMA, 400) ** 2)
     assert kernel.decreasing == bool(np.all(np.diff(values) <= 0))
-
-
-@every_radial
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_block_is_the_profile_of_the_squared_distances(case, dtype):
-    X, Y = case.data(30, 0, dtype), case.data(20, 1, dtype)
-    kernel = case.make().fit(X)
-    d2 = squared_distances(kernel.prepare(X), kernel.prepare(Y))
-    np.testing.assert_allclose(kernel(X, Y), kernel.profile(d2), atol=tolerance(dtype))
-    for function in (kernel.profile, kernel.profile_derivative, kernel.one_minus):
-        assert function(d2).shape == d2.shape
-        assert function(d2).dtype == dtype
-        assert np.shape(function(0.5)) == ()
 
 
 @every_radial
@@ -132,9 +118,6 @@ def test_matern_of_huge_order_is_the_gaussian(nu, dtype):
         np.testing.assert_array_less(np.abs(found - expected), allowed + np.finfo(dtype).tiny)
 
 
-# The compiled half --------------------------------------------------------------------------------
-
-
 def compiled_exponential(x):
     block = -np.asarray(x)[None, :]
     _loops.gaussian(block, 1.0)
@@ -184,18 +167,6 @@ def test_far_points(case):
         np.testing.assert_allclose(rest, 1 - values, atol=1e-12)
         assert kernel([[0.0]], [[1e6]])[0, 0] == pytest.approx(kernel.profile(1e12), abs=1e-12)
 
-
-@pytest.mark.parametrize("nu", [0.05, 0.1, 0.25])
-def test_rough_matern_kernels_at_tiny_distances(nu):
-    """1 - k is Γ(1-ν)/Γ(1+ν) (u/2)^2ν there."""
-    d = np.logspace(-150, -60, 10)
-    half = math.sqrt(2 * nu) * d / 2
-    expected = math.gamma(1 - nu) / math.gamma(1 + nu) * half ** (2 * nu)
-    found = Matern(nu=nu, sigma=1.0).one_minus(d**2)
-    np.testing.assert_allclose(found, expected, rtol=1e-7 if nu > 0.2 else 1e-4)
-
-
-# ------------------------------------------------------------------ scales beyond the precision
 
 SCALES = [2e-153, 1e-46, 1e-38, 1e-20, 1e-12, 1e12, 1e20, 1e46, 1e150]
 

@@ -1,6 +1,5 @@
 """Laws of the kernels of shapes and of positive definite matrices."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -8,11 +7,8 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.svm import SVC
 
 from laws_shapes import (
-    FORMS,
     every_form,
     exact_complements,
     in_form,
@@ -24,10 +20,8 @@ from laws_shapes import (
     naive_log_distance,
     naive_preshape,
     near,
-    three_leaves,
-    two_kinds_of_matrices,
 )
-from orthodrome import KernelPCA, KernelRidgeRegressionClassifier
+from orthodrome import KernelPCA
 from orthodrome.gram import cross_operator, gram_operator
 from orthodrome.kernels import (
     KERNELS,
@@ -40,9 +34,7 @@ from orthodrome.kernels import (
     Normalized,
     RiemannianShape,
     VeroneseWhitney,
-    as_kernel,
 )
-from orthodrome.kernels.base import TILE
 from orthodrome.spaces import (
     extrinsic_mean,
     procrustes_align,
@@ -51,7 +43,6 @@ from orthodrome.spaces import (
 RULES = ["mean", "median"]
 SHAPES = [VeroneseWhitney, FullProcrustes, ComplexGaussian, RiemannianShape]
 SCALED = [*SHAPES, LogEuclidean]
-DEFINITE = [VeroneseWhitney, FullProcrustes, ComplexGaussian]
 EVERY = [*SCALED, HermitianLinear]
 every_shape = pytest.mark.parametrize("kernel_class", SHAPES)
 every_scaled = pytest.mark.parametrize("kernel_class", SCALED)
@@ -93,9 +84,6 @@ def smallest_eigenvalue(gram):
     return values[0] / values[-1]
 
 
-# ------------------------------------------------------------------ values
-
-
 @pytest.mark.parametrize("sigma", [0.3, 0.7, 5.0])
 @every_scaled
 def test_values_equal_the_naive_ones(kernel_class, sigma):
@@ -120,19 +108,6 @@ def test_hermitian_linear_is_the_complex_product_of_preshapes():
     assert smallest_eigenvalue(gram) > -1e-14
     close(np.abs(HermitianLinear()(moved(X), Y)), np.abs(found))
 
-
-@pytest.mark.parametrize("kernel_class", [*SHAPES, HermitianLinear])
-def test_blocks_of_several_tiles(kernel_class):
-    X, Y = landmarks(TILE + 5), landmarks(TILE + 9, seed=1)
-    rows, columns = [0, 3, TILE - 1, TILE, TILE + 4], [1, TILE - 1, TILE, TILE + 8]
-    kernel = kernel_class().fit(X)
-    close(kernel(X, Y)[np.ix_(rows, columns)], kernel(X[rows], Y[columns]), 1e-13)
-    gram = kernel(X)
-    close(gram, gram.conj().T, 1e-15 if kernel.hermitian else 0)
-    close(gram[np.ix_(rows, rows)], kernel(X[rows]), 1e-13)
-
-
-# ------------------------------------------------------------------ near shapes
 
 NEAR = {VeroneseWhitney: 2, FullProcrustes: 1, RiemannianShape: 1}
 EPS = np.finfo(float).eps
@@ -165,12 +140,6 @@ def test_near_shapes_are_accurate(kernel_class, spread):
     assert kernel_class("median").fit(X).sigma_ == pytest.approx(np.median(roots), rel=tolerance)
 
 
-# ------------------------------------------------------------------ invariance
-
-
-# ------------------------------------------------------------------ definiteness
-
-
 def test_riemannian_is_not_positive_definite_and_warns():
     X = landmarks(30, 4)
     assert not RiemannianShape().positive_definite
@@ -180,12 +149,6 @@ def test_riemannian_is_not_positive_definite_and_warns():
     assert not kernel.positive_definite
     assert np.linalg.eigvalsh(kernel(X))[0] < -0.1
     assert np.linalg.eigvalsh(VeroneseWhitney(2.0)(X))[0] > -1e-14
-
-
-RIDGE = KernelRidgeRegressionClassifier
-
-
-# ------------------------------------------------------------------ scales
 
 
 @every_rule
@@ -247,9 +210,6 @@ def test_rescaled_equals_another_fit(name):
         KERNELS[name]().rescaled(0.7)
 
 
-# ------------------------------------------------------------------ forms and containers
-
-
 @every_form
 @pytest.mark.parametrize("kernel_class", [*SHAPES, HermitianLinear])
 def test_kernels_accept_every_form(kernel_class, form):
@@ -261,23 +221,6 @@ def test_kernels_accept_every_form(kernel_class, form):
     close(other(in_form(X, form)), kernel(X), 1e-14)
     np.testing.assert_array_equal(kernel.diag(in_form(X, form)), 1.0)
     close(Normalized(kernel_class()).fit(in_form(X, form))(in_form(X, form)), kernel(X), 1e-14)
-
-
-@every_kernel
-def test_single_precision(kernel_class):
-    X, Y = data(kernel_class), data(kernel_class, 6, seed=1)
-    narrow = np.float32 if kernel_class is LogEuclidean else np.complex64
-    x, y = X.astype(narrow), Y.astype(narrow)
-    kernel, wide = kernel_class().fit(x), kernel_class().fit(X)
-    for found, expected in ((kernel(x, y), wide(X, Y)), (kernel(x), wide(X))):
-        assert found.dtype == (np.complex64 if kernel.hermitian else np.float32)
-        close(found, expected, 3e-4)
-    assert kernel.diag(x).dtype == np.float32
-    if not kernel.hermitian:
-        assert kernel.sigma_ == pytest.approx(wide.sigma_, rel=1e-5)
-
-
-# ------------------------------------------------------------------ errors
 
 
 @every_kernel
@@ -316,9 +259,6 @@ def test_wrappers_of_complex_kernels_are_complex(wrap):
         Geodesic(kernel, X[0]).fit(X)
 
 
-# ------------------------------------------------------------------ inside other kernels
-
-
 @every_kernel
 def test_normalized_equals_the_kernel(kernel_class):
     X, Y = data(kernel_class), data(kernel_class, seed=1)
@@ -330,37 +270,3 @@ def test_normalized_equals_the_kernel(kernel_class):
     assert kernel.positive_definite == inner.positive_definite
     if kernel_class is not ComplexGaussian:  # which takes its mean from the data too
         close(Normalized(inner.resolved())(X, Y), inner(X, Y), 1e-14)
-
-
-# ------------------------------------------------------------------ parameter objects
-
-
-@every_kernel
-def test_clone_params_pickle_and_repr(kernel_class):
-    X = data(kernel_class)
-    kernel = kernel_class().fit(X)
-    expected = kernel(X)
-    name = next(name for name, kind in KERNELS.items() if kind is kernel_class)
-    assert type(as_kernel(name)) is kernel_class
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(kernel))(X), expected)
-    assert repr(clone(kernel)) == repr(kernel) == f"{kernel_class.__name__}()"
-    assert not clone(kernel).__sklearn_is_fitted__()
-    np.testing.assert_array_equal(clone(kernel).fit(X)(X), expected)
-    if kernel_class is not HermitianLinear:
-        sigma = kernel.resolved().sigma
-        kernel.set_params(sigma=2.0)
-        assert not kernel.__sklearn_is_fitted__()
-        close(kernel.fit(X)(X), expected ** (sigma / 2) ** 2)
-
-
-# ------------------------------------------------------------------ scikit-learn
-
-
-def test_grid_search_over_the_scale():
-    X, y = three_leaves(60, spread=0.15)
-    cases = [(RIDGE(VeroneseWhitney()), in_form(X, form), y, 0.5) for form in FORMS]
-    cases += [(RIDGE(LogEuclidean()), *two_kinds_of_matrices(), 1.0)]
-    cases += [(SVC(kernel=VeroneseWhitney(0.5)), in_form(X, "flat"), y, 0.5)]
-    for model, data, labels, best in cases:
-        search = GridSearchCV(model, {"kernel__sigma": [0.001, best, 1000.0]}, cv=3)
-        assert search.fit(data, labels).best_params_ == {"kernel__sigma": best}

@@ -1,6 +1,5 @@
 """Comparison with other packages: ktch for landmarks, pyRiemann for matrices."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from orthodrome.spaces import (
     riemannian_distance,
     spd_exp,
     spd_log,
-    write_tps,
 )
 
 TEXTS = {
@@ -29,9 +27,6 @@ TEXTS = {
 
 def close(found, expected, tolerance=1e-12):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
-
-
-# ------------------------------------------------------------------ TPS files
 
 
 def assert_reads_alike(path):
@@ -61,30 +56,6 @@ def test_both_readers_agree(tmp_path, text):
     assert_reads_alike(path)
 
 
-def test_files_of_ktch(tmp_path):
-    pytest.importorskip("ktch.datasets")
-    folder = files("ktch.datasets") / "data"
-    triangles = assert_reads_alike(str(folder / "landmarks_triangle.tps"))
-    assert triangles.landmarks.shape[1:] == (3, 2)
-    cephala = folder / "landmark_trilobite_cephala" / "data_landmark_trilobite_cephala.tps"
-    with pytest.raises(
-        ValueError, match=r"line \d+: landmark \d+ .* of specimen '\w+' .* is missing"
-    ):
-        read_tps(str(cephala), negative="keep")
-    trilobites = assert_reads_alike(str(cephala))
-    assert [len(own) for own in trilobites.curves] == [4] * 300
-    path = tmp_path / "again.tps"
-    write_tps(path, trilobites.landmarks, scales=trilobites.scales, curves=trilobites.curves)
-    again = read_tps(path, missing="nan", negative="keep")
-    np.testing.assert_array_equal(again.landmarks, trilobites.landmarks)
-    np.testing.assert_array_equal(again.scales, trilobites.scales)
-    for own, expected in zip(again.curves, trilobites.curves, strict=True):
-        np.testing.assert_array_equal(np.concatenate(own), np.concatenate(expected))
-
-
-# ------------------------------------------------------------------ Procrustes analysis
-
-
 def iterated(X):
     """The mean and the specimens of ktch's analysis, run until nothing changes any more."""
     landmark = pytest.importorskip("ktch.landmark")
@@ -103,9 +74,6 @@ def test_the_iterated_mean_is_the_extrinsic_mean(spread):
     # without a reference the same, all turned by one angle
     ours = procrustes_align(X, size="full")
     close(ours @ ours.T, aligned @ aligned.T)
-
-
-# ------------------------------------------------------------------ matrices
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -52,9 +52,6 @@ def close(found, expected, tolerance=1e-12):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-# ------------------------------------------------------------------ forms
-
-
 @every_form
 @every_function
 def test_results_have_the_form_of_the_input(function, form):
@@ -82,8 +79,6 @@ def test_single_precision_stays(form):
         assert distance(kind, X).dtype == np.float32
         close(distance(kind, X), distance(kind, wide), 1e-5)
 
-
-# ------------------------------------------------------------------ errors
 
 SQUARE = np.array([0, 1, 1 + 1j, 1j])
 
@@ -158,9 +153,6 @@ def test_other_errors(call, message):
         call()
 
 
-# ------------------------------------------------------------------ pre-shapes and sizes
-
-
 @every_form
 def test_preshapes_equal_the_naive_ones(form):
     z = landmarks()
@@ -209,9 +201,6 @@ def test_overflow_raises():
             function(z)
 
 
-# ------------------------------------------------------------------ distances
-
-
 DEFINITIONS = {
     "full": lambda X, Y: np.sqrt(1 - naive_cosines(X, Y) ** 2),
     "partial": lambda X, Y: np.sqrt(2 - 2 * naive_cosines(X, Y)),
@@ -232,18 +221,6 @@ def test_distances_equal_the_naive_ones(kind):
         np.testing.assert_array_equal(distance(kind, X, in_form(Y, form)), expected)
 
 
-@every_kind
-def test_distances_are_zero_for_the_same_shape(kind):
-    X = near()
-    found = distance(kind, X)
-    close(found, found.T, 1e-14)
-    np.testing.assert_array_equal(np.diagonal(found), 0)
-    close(np.diagonal(distance(kind, X, moved(X))), 0, 1e-14)
-    equilateral = np.array([[0, 2, 1 + 1j * np.sqrt(3)]])  # farthest from its mirror image
-    farthest = {"riemannian": np.pi / 2, "full": 1}.get(kind, np.sqrt(2))
-    close(distance(kind, equilateral, equilateral.conj()), farthest)
-
-
 @pytest.mark.parametrize("gap", [2e-2, 9e-3, 1e-4, 1e-8, 1e-13])
 def test_distances_of_near_shapes_are_accurate(gap):
     """u + gap·v with v orthogonal to u is at the angle arctan(gap), whatever the rotation."""
@@ -261,9 +238,6 @@ def test_distances_of_near_shapes_are_accurate(gap):
     }
     for kind, value in expected.items():
         close(distance(kind, [u], [other])[0, 0], value, tolerance)
-
-
-# ------------------------------------------------------------------ the mean
 
 
 def cost(X, mean, weights=None):
@@ -320,9 +294,6 @@ def test_a_mean_that_is_not_defined_warns():
         close(extrinsic_mean(X, [1.0, 0.999]), preshape(X)[0])
 
 
-# ------------------------------------------------------------------ alignment
-
-
 def test_aligned_specimens():
     X = landmarks()
     mean = extrinsic_mean(X)
@@ -353,6 +324,3 @@ def test_a_reference_in_every_form(form):
     close(product.imag, 0, 1e-14)
     triangle = np.array([0, 2, 1 + 1j * np.sqrt(3)])  # orthogonal to its mirror image
     close(np.linalg.norm(procrustes_align([triangle.conj()], in_form(triangle, form))), 1, 1e-14)
-
-
-# ------------------------------------------------------------------ real data

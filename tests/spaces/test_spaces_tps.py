@@ -37,8 +37,6 @@ def test_repr_is_short():
     )
 
 
-# ---------------------------------------------------------------------------- round trips
-
 # Lines are stripped when read, and zero bytes mean a binary file.
 LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=8)
 TEXTS = LINES.map(str.strip)
@@ -95,8 +93,6 @@ def test_round_trips_are_exact(tmp_path_factory, case):
         np.testing.assert_array_equal(ours, wholly_missing(theirs))
     assert file.other == texts["other"]
 
-
-# ---------------------------------------------------------------------------- dialects
 
 DIALECTS = {
     "lower case": re.sub("[A-Z]+=", lambda match: match[0].lower(), PLAIN),
@@ -167,9 +163,6 @@ def test_commas_have_one_meaning_in_a_file():
         parse("LM=2\n1,5 2,5\n1,5\n")
 
 
-# ---------------------------------------------------------------------------- curves and scales
-
-
 def test_curves_are_kept_apart_or_appended():
     file = parse(CURVED)
     np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
@@ -198,9 +191,6 @@ def test_scales_apply_on_request_only():
             parse(PLAIN, apply_scale=text)
 
 
-# ---------------------------------------------------------------------------- missing landmarks
-
-
 @pytest.mark.parametrize("mark", ["NA NA", "nan NaN", "? ?", "-1 -1", "-1 NA", "NA,NA", "-2,5 -3"])
 def test_a_missing_landmark_is_named_or_nan(mark):
     text = f"LM=3\n1 2\n{mark}\n3 0\nID=x"
@@ -208,17 +198,6 @@ def test_a_missing_landmark_is_named_or_nan(mark):
         parse(text)
     points = parse(text, missing="nan").landmarks
     np.testing.assert_array_equal(points, [[[1, 2], [math.nan, math.nan], [3, 0]]])
-
-
-@pytest.mark.parametrize("negative", ["missing", "keep"])
-@pytest.mark.parametrize("mark", ["3 NA", "NA 3", "? 3", "-3 NaN"])
-def test_a_landmark_with_one_missing_coordinate_is_missing(mark, negative):
-    text = f"LM=2\n1 2\n{mark}\nCURVES=1\nPOINTS=1\n{mark}\n"
-    with pytest.raises(ValueError, match=r"line 3: landmark 2 .* of specimen '1' .* is missing"):
-        parse(text, negative=negative)
-    file = parse(text, missing="nan", negative=negative)
-    np.testing.assert_array_equal(file.landmarks, [[[1, 2], [math.nan, math.nan]]])
-    np.testing.assert_array_equal(file.curves[0][0], [[math.nan, math.nan]])
 
 
 @pytest.mark.parametrize("missing", ["error", "nan"])
@@ -235,8 +214,6 @@ def test_negative_positions_are_never_lost_silently(missing, tmp_path):
     # no landmark has negative coordinates only
     np.testing.assert_array_equal(parse("LM=1\n-1 0", missing=missing).landmarks, [[[-1, 0]]])
 
-
-# ---------------------------------------------------------------------------- errors
 
 BAD = {
     "empty": ("", 1, "no LM="),
@@ -306,9 +283,6 @@ def test_files_that_cannot_be_read(tmp_path):
             parse(PLAIN, **{name: "drp"})
 
 
-# ---------------------------------------------------------------------------- labels
-
-
 def test_labels():
     file = parse(PLAIN.replace("photos/c", "others\\c"))
     assert file.labels("^([a-z]+)_").tolist() == ["edulis", "caerulea"]
@@ -331,8 +305,6 @@ def test_labels():
         with pytest.raises(ValueError, match=message):
             call()
 
-
-# ---------------------------------------------------------------------------- writing
 
 ONE = np.ones((1, 2, 2))
 REJECTED = {
@@ -372,15 +344,3 @@ def test_bad_landmarks_raise(tmp_path):
         with pytest.raises(ValueError, match="landmarks of write_tps must"):
             write_tps(tmp_path / "a.tps", bad)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("form", ["flat", "complex", "complex64", "lists"])
-def test_all_forms_of_landmarks_are_written(tmp_path, form):
-    points = POINTS.copy()
-    points[1, 2] = math.nan
-    flat = points.reshape(2, -1)
-    forms = {"flat": flat, "complex": flat.view(complex), "lists": flat.tolist()}
-    forms["complex64"] = forms["complex"].astype(np.complex64)
-    write_tps(tmp_path / "a.tps", forms[form], ids=["a", "b"])
-    write_tps(tmp_path / "b.tps", points, ids=["a", "b"])
-    assert (tmp_path / "a.tps").read_text() == (tmp_path / "b.tps").read_text()
