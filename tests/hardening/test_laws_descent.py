@@ -2,7 +2,7 @@
 
 For every positive definite kernel. EM with Karcher means does not maximise the likelihood exactly,
 which may fall by less than the tolerance. The Hebbian algorithm is stochastic: with small steps the
-captured variance grows in every pass, with automatic gains from the first pass to the last.
+captured variance grows in every pass.
 """
 
 import warnings
@@ -31,7 +31,6 @@ from orthodrome.preimage import karcher_mean_preimage
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._subspheres import fit_subsphere
 
-slow = pytest.mark.slow
 seeds, dtypes = st.integers(0, 2**16), st.sampled_from(DTYPES)
 
 

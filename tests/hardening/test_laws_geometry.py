@@ -39,22 +39,8 @@ from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Radial
 from orthodrome.sphere import distance, exp, geodesic_distances, karcher_mean, log
 
-slow = pytest.mark.slow
 seeds = st.integers(0, 2**16)
 dtypes = st.sampled_from(DTYPES)
-
-
-def sampled(count, check, *strategies):
-    """Return a test of a law for drawn values."""
-    return examples(count)(given(*strategies)(check))
-
-
-def everywhere(count, check, *strategies, **grids):
-    """Return a slow test of a law for all values of the grids, and drawn values."""
-    test = sampled(count, check, *strategies)
-    for name, values in grids.items():
-        test = pytest.mark.parametrize(name, values)(test)
-    return slow(test)
 
 
 def rows(kernel, n, seed, dtype, copies=0, near=0):
@@ -163,7 +149,18 @@ def assert_semidefinite(matrix, dtype, terms=None):
     assert least >= -8 * np.finfo(dtype).eps * size
 
 
-def check_semidefinite(operator, geometry, name, n, seed, dtype, copies, near):
+@examples(80)
+@given(
+    operators,
+    st.sampled_from(sorted(GEOMETRIES)),
+    names,
+    st.integers(3, 20),
+    seeds,
+    dtypes,
+    few,
+    few,
+)
+def test_every_geometry_of_every_operator(operator, geometry, name, n, seed, dtype, copies, near):
     X = rows(name, n, seed, dtype, copies, near)
     kernel = on_sphere(name).fit(X)
     gram = GEOMETRIES[geometry](POINTS[operator](kernel, X))
@@ -187,20 +184,6 @@ def test_conditionally_definite_kernels_are_definite_once_centred(name, storage,
     gram = TiledGram(clone(KERNELS[name]).fit(X), X, storage)
     terms = float(np.abs(gram.toarray()).max())
     assert_semidefinite(Centered(gram).toarray(), dtype, terms)
-
-
-test_every_geometry_of_every_operator = everywhere(
-    40,
-    check_semidefinite,
-    names,
-    st.integers(3, 20),
-    seeds,
-    dtypes,
-    few,
-    few,
-    operator=POINTS,
-    geometry=GEOMETRIES,
-)
 
 
 class Sphere:
@@ -230,7 +213,9 @@ class Sphere:
         return 32 * float(np.finfo(self.dtype).eps) * float(size) ** 2
 
 
-def check_maps(name, operator, seed, dtype):
+@examples(60)
+@given(names, operators, seeds, dtypes)
+def test_log_and_exp_are_inverse(name, operator, seed, dtype):
     sphere = Sphere(name, operator, seed, dtype)
     options = {"gram": sphere.gram}
     base, points = sphere.points(1)[0], sphere.points(8)
@@ -250,13 +235,9 @@ def check_maps(name, operator, seed, dtype):
     np.testing.assert_allclose(np.cos(angles), sphere.inner(points, bases), rtol=0, atol=small)
 
 
-test_log_and_exp_are_inverse = sampled(40, check_maps, names, operators, seeds, dtypes)
-test_log_and_exp_are_inverse_everywhere = everywhere(
-    5, check_maps, seeds, dtypes, name=ON_SPHERE, operator=POINTS
-)
-
-
-def check_distances(name, seed, dtype, copies, near):
+@examples(80)
+@given(names, seeds, dtypes, few, few)
+def test_distances_keep_the_triangle_inequality(name, seed, dtype, copies, near):
     X = rows(name, 12, seed, dtype, copies, near)
     kernel = on_sphere(name).fit(X)
     angles = geodesic_distances(X, kernel=kernel).astype(np.float64)
@@ -271,14 +252,6 @@ def check_distances(name, seed, dtype, copies, near):
     np.testing.assert_allclose(np.cos(angles), cosines, rtol=0, atol=64 * eps)
 
 
-test_distances_keep_the_triangle_inequality = sampled(
-    60, check_distances, names, seeds, dtypes, few, few
-)
-test_distances_of_every_kernel = everywhere(
-    25, check_distances, seeds, dtypes, few, few, name=ON_SPHERE
-)
-
-
 #: Tolerances of a mean over an operator.
 MEANS = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}
 
@@ -289,7 +262,9 @@ def mean_of(points, weights):
         return karcher_mean(points, weights)
 
 
-def check_means(name, operator, seed, dtype):
+@examples(40)
+@given(names, operators, seeds, dtypes)
+def test_karcher_means_are_equivariant(name, operator, seed, dtype):
     n = 12
     X = rows(name, n, seed, dtype)
     rng = np.random.default_rng(seed)
@@ -321,12 +296,6 @@ def check_means(name, operator, seed, dtype):
     np.testing.assert_allclose(turned, turn @ (plain.point @ Y), rtol=0, atol=tol)
 
 
-test_karcher_means_are_equivariant = sampled(30, check_means, names, operators, seeds, dtypes)
-test_karcher_means_are_equivariant_everywhere = everywhere(
-    5, check_means, seeds, dtypes, name=ON_SPHERE, operator=POINTS
-)
-
-
 #: Solvers, and their errors relative to the largest eigenvalue, in double and single precision.
 EIGENSOLVERS = {
     "auto": ("auto", (1e-12, 1e-5)),
@@ -343,7 +312,9 @@ def test_every_solver_is_here():
     assert set(EIGENSOLVERS) == set(SOLVERS)
 
 
-def check_solvers(operator, geometry, name, seed, dtype):
+@examples(6)
+@given(operators, st.sampled_from(sorted(GEOMETRIES)), names, seeds, dtypes)
+def test_every_solver_finds_the_spectrum(operator, geometry, name, seed, dtype):
     """Compare with LAPACK on the whole matrix in float64, in two orders of rows."""
     n = 40
     X = rows(name, n, seed, dtype, copies=3)
@@ -358,17 +329,3 @@ def check_solvers(operator, geometry, name, seed, dtype):
         for each in (gram, permuted) if "weighted" not in geometry else (gram,):
             found = leading(each, 3, solver=solver, random_state=seed).values
             np.testing.assert_allclose(found, exact, rtol=0, atol=tol, err_msg=called)
-
-
-test_every_solver_finds_the_spectrum = sampled(
-    3,
-    check_solvers,
-    st.sampled_from(sorted(set(POINTS) - {"DaskGram"})),
-    st.sampled_from(sorted(GEOMETRIES)),
-    names,
-    seeds,
-    dtypes,
-)
-test_every_solver_finds_every_spectrum = everywhere(
-    10, check_solvers, names, seeds, dtypes, operator=POINTS, geometry=GEOMETRIES
-)
