@@ -21,8 +21,7 @@ from orthodrome.metrics import clustering_error
 from orthodrome.preimage import KarcherPreimage, karcher_mean_preimage
 from orthodrome.rows import ArrayRows
 from orthodrome.sphere import exp_at_pole
-from orthodrome.sphere._clouds import Cloud
-from orthodrome.sphere.mixture import MixtureFit, expectation_maximization, first_mixture
+from orthodrome.sphere.mixture import Cloud, MixtureFit, expectation_maximization, first_mixture
 
 N_ITERATIONS = 15
 N_MIXTURE, N_GROUPS, N_CLOUD = size((20_000, 5_000, 1_000), (1_000, 500, 60))

@@ -22,7 +22,6 @@ ETA0, MU, XI = 0.05, 0.1, 0.99
 #: Of the comparison with Krylov: points, components, and the excess error that both must reach.
 N_LARGE, R_LARGE, GOAL = size(10_000, 400), 16, 1e-2
 #: Points at which a pass is taken apart.
-PHASE_SIZES = size((1000, 3000, 8000), (200, 400))
 
 
 @cache
@@ -95,27 +94,6 @@ def coefficient_error(A: np.ndarray, n: int = N) -> float:
 @cache
 def reference_pass(n: int = N) -> np.ndarray:
     return our_pass(n)
-
-
-def phases() -> str:
-    """Say where the time of a pass goes, as the history reports it: a table over sizes."""
-    lines = [
-        f"Milliseconds of a pass by its own history, r = {R}, automatic gains, dense K', medians "
-        "of 5:",
-        "",
-        "| l | gains | rows | samples (compiled loop) | products | estimate |",
-        "|---|---|---|---|---|---|",
-    ]
-    for n in PHASE_SIZES:
-        K = DenseGram(operator(n, "memory").toarray(), check=False)
-        for label, gain in (("KHA/et", "et"), ("KHA-SMD", "smd")):
-            fixed: dict[str, Any] = {"gain": gain, "n_passes": 1, "tol": 0}
-            begun = hebbian(K, R, random_state=0, **fixed)
-            runs = [hebbian(K, R, initial=begun, **fixed).history[-1]["seconds"] for _ in range(5)]
-            middle = [1000 * statistics.median(run[phase] for run in runs) for phase in runs[0]]
-            cells = " | ".join(f"{milliseconds:.1f}" for milliseconds in middle)
-            lines.append(f"| {n} | {label} | {cells} |")
-    return "\n".join(lines)
 
 
 def recomputed_pass() -> HebbianResult:
@@ -294,7 +272,6 @@ def run(full: bool = False) -> list[Measured | Table]:
             accuracy=coefficient_error,
             required=1e-9,
             target=1 / 20,
-            note=phases(),
         )
     )
     compared_with_rows = compare(

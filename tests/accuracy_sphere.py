@@ -9,7 +9,6 @@ import numpy as np
 
 from measuring import measurement
 from oracles import angle, digits, dot, exact, exp_map, log_map, mpmath, norm, off, unit, vector
-from orthodrome.gram import gram_operator
 from orthodrome.kernels import Linear
 from orthodrome.sphere import (
     distance,
@@ -140,23 +139,3 @@ def of_distances_from_cosines(dtype: Any) -> Iterator[Any]:
             right = angle(vector(point), vector(base))
             nearest = mpmath.pi if right > 2 else 0
             yield abs((nearest - found) ** 2 - (nearest - right) ** 2)
-
-
-@measurement("sphere.coefficients")
-def of_coefficients(dtype: Any) -> Iterator[Any]:
-    """Errors of θ² of points given by coefficients over a Gram matrix."""
-    rng = np.random.default_rng(2)
-    rows = rng.normal(size=(6, 4))
-    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(dtype)
-    gram = gram_operator(Linear().fit(rows), rows)
-    with digits(60):
-        for scale in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-6):
-            for _ in range(4):
-                first = rng.normal(size=6)
-                pair = np.array([first, first + scale * rng.normal(size=6)])
-                pair /= np.linalg.norm(pair @ rows.astype(float), axis=1)[:, None]
-                pair = pair.astype(dtype)
-                size = float(np.abs(pair).sum(axis=1).max()) ** 2
-                a, b = ([dot(vector(c), vector(column)) for column in rows.T] for c in pair)
-                found = exact(distance(*pair, gram=gram)) ** 2
-                yield abs(found - angle(a, b) ** 2) / size

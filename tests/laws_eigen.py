@@ -8,7 +8,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from orthodrome.eigen import Dense, Eigenpairs, Hebbian, Krylov
-from orthodrome.gram import Centered, Combined, DenseGram, GramOperator
+from orthodrome.gram import Centered, DenseGram, GramOperator, Weighted
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear
 
@@ -77,7 +77,7 @@ def _tiled(dtype, storage="memory", kernel=None) -> TiledGram:
 
 def _weighted(gram: GramOperator) -> GramOperator:
     weights = integer_weights()
-    return Combined(Centered(gram, weights), np.sqrt(weights))
+    return Weighted(Centered(gram, weights), np.sqrt(weights))
 
 
 OPERATORS = {

@@ -12,11 +12,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.coordinates.gram import CoordinateGram
-from orthodrome.gram import Centered, Combined, Degree, DenseGram, GramOperator, Scaled, Tangent
+from orthodrome.gram import Centered, Degree, DenseGram, GramOperator, Scaled, Tangent, Weighted
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
@@ -134,23 +133,18 @@ def centered(weighted: bool) -> Callable[[Twin], Twin]:
     return wrap
 
 
-def combined(make_weights: Callable[[int], Any]) -> Callable[[Twin], Twin]:
-    def wrap(twin: Twin) -> Twin:
-        given_W = make_weights(len(twin.dense))
-        W = given_W.toarray() if scipy.sparse.issparse(given_W) else np.asarray(given_W)
-        W = np.diag(W) if W.ndim == 1 else W
-        # the operator rounds W to its own precision; so does the twin
-        W = W.astype(twin.operator.dtype).astype(np.float64)
-        return Twin(
-            Combined(twin.operator, given_W),
-            W @ twin.dense @ W.T,
-            twin.new,
-            twin.cross @ W.T,
-            np.abs(W) @ twin.bound @ np.abs(W.T),
-            twin.cross_bound @ np.abs(W.T),
-        )
-
-    return wrap
+def weighted(twin: Twin) -> Twin:
+    factors = np.linspace(-1, 2, len(twin.dense))
+    # the operator rounds the factors to its own precision; so does the twin
+    W = np.diag(factors.astype(twin.operator.dtype).astype(np.float64))
+    return Twin(
+        Weighted(twin.operator, factors),
+        W @ twin.dense @ W,
+        twin.new,
+        twin.cross @ W,
+        np.abs(W) @ twin.bound @ np.abs(W),
+        twin.cross_bound @ np.abs(W),
+    )
 
 
 def scaled(twin: Twin) -> Twin:
@@ -218,54 +212,18 @@ def degree(weighted: bool, shift: float) -> Callable[[Twin], Twin]:
     return wrap
 
 
-def lengths_of_one(n: int) -> Any:
-    """Combinations of two points each, of unit length under a matrix that is near that of data."""
-    rows = np.repeat(np.arange(n + 3), 2)
-    columns = np.column_stack([np.arange(n + 3) % n, (7 * np.arange(n + 3) + 1) % n]).ravel()
-    gram = gaussian_matrix(points(n, np.float64), points(n, np.float64))
-    W = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns))).toarray()
-    return W / np.sqrt(np.sum(W @ gram * W, axis=1))[:, None]
-
-
-def vector(n: int) -> np.ndarray:
-    return np.linspace(-1, 2, n)
-
-
-def dense_weights(n: int) -> np.ndarray:
-    return np.random.default_rng(2).normal(size=(n // 2 + 3, n)) / np.sqrt(n)
-
-
-def sparse_weights(n: int) -> Any:
-    """More combinations than points, a few points in each and none in some."""
-    rng = np.random.default_rng(3)
-    W = rng.normal(size=(n + 5, n)) * (rng.random((n + 5, n)) < 2 / n)
-    W[3] = 0
-    return scipy.sparse.csr_array(W)
-
-
-def selection(n: int) -> Any:
-    """One point in each combination, some points twice."""
-    rows = np.arange(n + 2)
-    return scipy.sparse.coo_array((1.0 + rows, (rows, rows % n)))
-
-
 WRAPPERS = {
     "plain": lambda twin: twin,
     "centered": centered(weighted=False),
     "centered-weighted": centered(weighted=True),
-    "combined-vector": combined(vector),
-    "combined-dense": combined(dense_weights),
-    "combined-sparse": combined(sparse_weights),
-    "combined-selection": combined(selection),
+    "weighted": weighted,
     "scaled": scaled,
     "tangent": tangent(weighted=False),
     "tangent-weighted": tangent(weighted=True),
     "degree": degree(weighted=False, shift=0.0),
     "degree-weighted": degree(weighted=True, shift=1.0),
-    "degree-of-combined": lambda twin: degree(True, 0.0)(combined(lengths_of_one)(twin)),
-    "tangent-of-combined": lambda twin: tangent(True)(combined(lengths_of_one)(twin)),
-    "combined-of-centered": lambda twin: combined(sparse_weights)(centered(True)(twin)),
-    "centered-of-combined": lambda twin: centered(True)(combined(dense_weights)(twin)),
+    "weighted-of-centered": lambda twin: weighted(centered(True)(twin)),
+    "centered-of-weighted": lambda twin: centered(True)(weighted(twin)),
 }
 
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 
-from orthodrome.gram import Combined, DenseGram, GramOperator, Scaled
+from orthodrome.gram import DenseGram, GramOperator, Scaled, Weighted
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Linear
 
@@ -125,38 +124,14 @@ class Chart:
 
 
 def chart(kind: str, dtype: Any) -> Chart:
-    """Coordinates, or coefficients over fewer or more points than dimensions."""
-    if kind == "coordinates":
-        return Chart(dtype, None, 6)
-    n = {"few": 5, "many": 11}[kind.removeprefix("coefficients-")]
-    basis = unit(np.random.default_rng(7).normal(size=(n, 6))).astype(dtype)
-    return Chart(dtype, basis, 6)
+    return Chart(dtype, None, 6)
 
 
-KINDS = ["coordinates", "coefficients-few", "coefficients-many"]
+KINDS = ["coordinates"]
 
 
 def tiled(storage: str) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:
     return lambda Y: (TiledGram(Linear().fit(Y), Y, storage), Y)
-
-
-def combined(sparse: bool, *, fewer: bool) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:
-    """Combinations of unit length, fewer or more of them than points."""
-
-    def make(Y: NDArray) -> tuple[GramOperator, NDArray]:
-        rng = np.random.default_rng(3)
-        n = len(Y)
-        m = n // 2 + 1 if fewer else n + 9
-        W = np.zeros((m, n))
-        for row in W:
-            row[rng.choice(n, 3, replace=False)] = rng.random(3)
-        W /= np.linalg.norm(W @ Y, axis=1, keepdims=True)
-        W = W.astype(Y.dtype)
-        points = W.astype(np.float64) @ Y.astype(np.float64)
-        given = scipy.sparse.csr_array(W) if sparse else W
-        return Combined(DenseGram(Y @ Y.T), given), points
-
-    return make
 
 
 #: Functions from unit vectors to an operator and the coordinates of its points.
@@ -166,6 +141,5 @@ OPERATORS = {
     "disk": tiled("disk"),
     "recompute": tiled("recompute"),
     "scaled": lambda Y: (Scaled(DenseGram(4 * (Y @ Y.T)), 0.25), Y),
-    "combined-fewer": combined(sparse=False, fewer=True),
-    "combined-more": combined(sparse=True, fewer=False),
+    "weighted": lambda Y: (Weighted(DenseGram(4 * (Y @ Y.T)), np.full(len(Y), 0.5)), Y),
 }

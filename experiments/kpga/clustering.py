@@ -48,8 +48,7 @@ from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import clustering_error
 from orthodrome.plots.palette import COLORS, MARKERS
-from orthodrome.sphere.lloyd import FlatCenters, lloyd
-from orthodrome.sphere.seeding import SEEDINGS
+from orthodrome.sphere.lloyd import SEEDINGS, FlatCenters, lloyd
 
 PGA, PCA = "kPGA mixture", "kPCA mixture"
 SPECTRAL = {"ncut": "spectral, Shi-Malik", "njw": "spectral, Ng-Jordan-Weiss"}

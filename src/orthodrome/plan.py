@@ -10,7 +10,7 @@ import numpy as np
 
 from ._core.memory import format_bytes, parse_bytes
 from .eigen import Dense, Krylov, Nystroem, choose_solver
-from .eigen.leading import Options, resolve_solver
+from .eigen.leading import resolve_solver
 from .gram import choose_storage
 from .gram.factory import storage_within
 from .gram.tiled import stored_bytes
@@ -80,15 +80,9 @@ class Request:
 
     def resolved(self, n: int, k: int, solver: Any = None) -> Any:
         """Return the solver object for k components of n points."""
-        options = Options(
-            self.tol,
-            self.max_iter,
-            random_state=self.random_state,
-            memory_budget=self.memory_budget,
-            n_anchors=self.n_anchors,
-        )
-        wanted = self.solver if solver is None else solver
-        return resolve_solver(wanted, n, k, options, exact=self.exact)
+        names = ("exact", "tol", "max_iter", "random_state", "memory_budget", "n_anchors")
+        options = {name: getattr(self, name) for name in names}
+        return resolve_solver(self.solver if solver is None else solver, n, k, **options)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from numba import njit
 
 from orthodrome._core.digest import digest, sketch
-from orthodrome.gram import Centered, Combined, DenseGram
+from orthodrome.gram import Centered, DenseGram, Weighted
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 
@@ -108,7 +108,7 @@ DIFFERENT = [
     *(Polynomial(degree=2).fit(X), Normalized(Polynomial(degree=2)).fit(X)),
     *(DenseGram(K), DenseGram(K + np.eye(30)), Centered(DenseGram(K))),
     *(Centered(Centered(DenseGram(K))), Centered(DenseGram(K), np.arange(30.0))),
-    *(Combined(DenseGram(K), np.ones(30)), Combined(DenseGram(K), np.arange(30.0))),
+    *(Weighted(DenseGram(K), np.ones(30)), Weighted(DenseGram(K), np.arange(30.0))),
     *(TiledGram(Linear().fit(X), X, "memory"), TiledGram(Linear().fit(X), X + 1, "memory")),
     TiledGram(Gaussian(sigma=2.0).fit(X), X, "memory"),
 ]

@@ -20,7 +20,7 @@ from laws_decomposition import (
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import Krylov, leading
-from orthodrome.gram import Combined, DenseGram, Tangent
+from orthodrome.gram import DenseGram, Tangent, Weighted
 from orthodrome.kernels import Exponential, Gaussian, Laplacian
 from orthodrome.sphere import karcher_mean
 
@@ -63,12 +63,12 @@ def test_eigenvalues_of_combinations_are_those_of_the_paper(solver, m, n):
     W = rng.random((m, n)) ** 4
     W /= np.sqrt(np.diag(W @ K @ W.T))[:, None]
     p = rng.dirichlet(np.ones(m))
-    points = Combined(DenseGram(K), W)
+    points = DenseGram(W @ K @ W.T)
     mean = karcher_mean(points, p, tol=1e-13)
     xi, _ = log_coefficients(K, W, p)
     assert_same(mean.cosines, W @ K @ xi, 1e-12)
     k = min(m, n) - 1
-    found = leading(Combined(Tangent(points, mean.point), np.sqrt(p)), k, **solver)
+    found = leading(Weighted(Tangent(points, mean.point), np.sqrt(p)), k, **solver)
     for expected in paper_spectra(K, W, p):
         assert_same(found.values, expected[:k], 1e-10)
 

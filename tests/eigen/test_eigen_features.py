@@ -86,12 +86,12 @@ def axes_of(n_components, *, total=10.0, n=100, floor=1e-12, variances=VARIANCES
 
 
 def check_axes(found, frame, variances):
-    np.testing.assert_allclose(found.variances, variances, rtol=1e-12, atol=0)
-    assert found.axes.shape == (len(frame), len(variances))
+    np.testing.assert_allclose(found[0], variances, rtol=1e-12, atol=0)
+    assert found[1].shape == (len(frame), len(variances))
     there = np.asarray(variances) > 0
     k = np.count_nonzero(there)
-    np.testing.assert_allclose(np.abs(np.diag(frame[:, :k].T @ found.axes[:, :k])), 1, rtol=1e-12)
-    assert np.all(found.axes[:, ~there] == 0)
+    np.testing.assert_allclose(np.abs(np.diag(frame[:, :k].T @ found[1][:, :k])), 1, rtol=1e-12)
+    assert np.all(found[1][:, ~there] == 0)
 
 
 NO, FEW = np.zeros(3), VARIANCES[:4]
@@ -132,9 +132,9 @@ def test_what_may_be_rounding_is_not_there():
     variances = np.array([1.0, 1e-3, 1e-5])
     for floor, count in ((1e-2, 1), (1e-4, 2), (1e-6, 3)):
         found, _ = axes_of(None, variances=variances, floor=floor)
-        np.testing.assert_allclose(found.variances, variances[:count], rtol=1e-9)
+        np.testing.assert_allclose(found[0], variances[:count], rtol=1e-9)
         found, _ = axes_of(3, variances=variances, floor=floor)
-        assert np.count_nonzero(found.variances) == count
-        assert np.all(np.any(found.axes != 0, axis=0) == (found.variances > 0))
+        assert np.count_nonzero(found[0]) == count
+        assert np.all(np.any(found[1] != 0, axis=0) == (found[0] > 0))
     found, _ = axes_of(None, variances=np.array([1.0, 5 * EPS]), floor=0.0)
-    assert len(found.variances) == 1
+    assert len(found[0]) == 1

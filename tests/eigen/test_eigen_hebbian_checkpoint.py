@@ -6,9 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from laws_hebbian import GAINS, Counted, check_same_run, random_start, without_limit
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
-from orthodrome.eigen.kha.checkpoint import Checkpoint, CheckpointData
+from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import Centered, DenseGram, tiled
 from orthodrome.gram.tiled import TiledGram
@@ -44,11 +43,6 @@ def rows_until(n_pass, block, **arguments):
     return operator.n_rows - ESTIMATE + n_pass * (N + ESTIMATE) + block * BLOCK
 
 
-def rows_from(n_pass, block):
-    """Rows from there to the end of the run, with its last estimate."""
-    return N - block * BLOCK + (N_PASSES - n_pass - 1) * N + (N_PASSES - n_pass) * ESTIMATE
-
-
 class Interrupted(BaseException):
     pass
 
@@ -66,19 +60,16 @@ def stop_after(n_pass):
 
 
 @pytest.mark.parametrize(("n_pass", "block"), [(0, 0), (0, 3), (2, 0), (2, 4)])
-@pytest.mark.parametrize("seconds", [None, 0])
 @every_gain
-def test_a_failure_in_the_middle_of_a_pass(gain, n_pass, block, seconds, tmp_path):
-    """With a file per pass the pass is repeated from its start; with one per block, from there."""
+def test_a_failure_in_the_middle_of_a_pass(gain, n_pass, block, tmp_path):
+    """The pass is repeated from its start."""
     path = tmp_path / "run"
-    settings = {"gain": gain, "checkpoint_seconds": seconds}
     with pytest.raises(Interrupted):
-        run(counted(rows_until(n_pass, block)), path, **settings)
+        run(counted(rows_until(n_pass, block)), path, gain=gain)
     operator = counted()
-    check_same_run(run(operator, path, **settings), run(matrix(), gain=gain))
-    begun_anew = n_pass == 0 and (seconds is None or block == 0)
-    first = 4 * R if begun_anew else COMPARED
-    assert operator.n_rows == first + rows_from(n_pass, 0 if seconds is None else block)
+    check_same_run(run(operator, path, gain=gain), run(matrix(), gain=gain))
+    first = COMPARED if n_pass else 4 * R
+    assert operator.n_rows == first + (N_PASSES - n_pass) * (N + ESTIMATE)
 
 
 def test_a_result_and_a_file(tmp_path):
@@ -108,36 +99,8 @@ def test_gains_stay_halved_after_a_divergence(gain, block, monkeypatch, tmp_path
     with pytest.warns(ConvergenceWarning, match="half the gains"), pytest.raises(Interrupted):
         run(matrix(), path, gain=gain, callback=stop_after(2))
     with pytest.raises(Interrupted):
-        run(counted(block * BLOCK), path, gain=gain, checkpoint_seconds=0)
+        run(counted(block * BLOCK), path, gain=gain)
     check_same_run(run(matrix(), path, gain=gain), whole)
-
-
-def test_a_divergence_in_the_pass_of_a_resumed_run_is_undone_to_its_start(monkeypatch, tmp_path):
-    """Half of the pass is in the file, and so is the state that it began with."""
-    path = tmp_path / "run"
-    with pytest.raises(Interrupted):
-        run(counted(rows_until(2, 2)), path, checkpoint_seconds=0)
-    without_limit(monkeypatch, 1e30)
-    with pytest.warns(ConvergenceWarning, match="Pass 3 diverged"):
-        found = run(matrix(), path)
-    assert found.status is Status.DIVERGED
-    monkeypatch.undo()
-    good = run(matrix(), n_passes=2)
-    np.testing.assert_array_equal(found.coefficients, good.coefficients)
-    assert (found.state.clock, found.state.position) == (good.state.clock, 0)
-
-
-@pytest.mark.parametrize("arguments", [{"n_passes": 2}, {"tol": 0.99}])
-def test_half_a_pass_too_many_is_left_out(arguments, tmp_path):
-    """Fewer passes than the file has, or a tolerance that its last whole pass had reached."""
-    path, each_block = tmp_path / "run", {"gain": "smd", "checkpoint_seconds": 0}
-    with pytest.raises(Interrupted):
-        run(counted(rows_until(2, 3)), path, **each_block)
-    found = run(matrix(), path, **each_block | arguments)
-    whole = run(matrix(), gain="smd", n_passes=2)
-    np.testing.assert_array_equal(found.coefficients, whole.coefficients)
-    assert found.state.position == 0
-    check_same_run(run(matrix(), path, **each_block), run(matrix(), gain="smd"))
 
 
 OTHERS = {
@@ -218,20 +181,16 @@ INCONSISTENT = {
     "another run": {"coefficients": (3, 6), "projections": (3, 6)},
     "a negative clock": {"clock": -1},
     "half a pass": {"n_passes": 0.5},
-    "no number": {"position": True},
-    "beyond the end": {"position": 6},
+    "no number": {"n_passes": True},
 }
 
 
-@pytest.mark.parametrize("which", ["state", "pass_start"])
 @pytest.mark.parametrize("parts", INCONSISTENT.values(), ids=INCONSISTENT)
-def test_inconsistent_arrays_and_counts_are_rejected(parts, which, tmp_path):
-    states = {"state": state_of(), "pass_start": state_of(), which: state_of(**parts)}
-    file = Checkpoint(tmp_path / "run", "a run", None)
-    file.write(CheckpointData(**states, seed=0, history=[]))
-    for shape in [(3, 5)] if parts is INCONSISTENT["another run"] else [(3, 5), None]:
-        with pytest.raises(ValueError, match="inconsistent"):
-            file.read(shape)
+def test_inconsistent_arrays_and_counts_are_rejected(parts, tmp_path):
+    file = Checkpoint(tmp_path / "run", "a run")
+    file.write(Record(state_of(**parts), seed=0, history=[]))
+    with pytest.raises(ValueError, match="inconsistent"):
+        file.read((3, 5))
 
 
 def test_paths_that_cannot_be_written_to(tmp_path):

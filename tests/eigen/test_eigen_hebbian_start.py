@@ -269,7 +269,6 @@ OF_THE_SOLVER = [
     ("tol", "must be a finite number >= 0; got", [-1, np.nan]),
     ("start", "must be one of 'orthonormal', 'pilot', 'nystroem', ", ["random"]),
     ("block_size", "must be an integer >= 1; got", [0, 2.0]),
-    ("checkpoint_seconds", "must be a finite number >= 0; got", [-1]),
     ("random_state", "must be an integer >= 0, .*; got", ["x", -1]),
 ]
 

@@ -1,5 +1,7 @@
 """Partial Cholesky factors by chosen pivots, and the features that anchors give."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -11,7 +13,7 @@ from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_ancho
 from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
-from orthodrome.eigen.features import CenteredSums
+from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed
 
@@ -163,7 +165,8 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     np.testing.assert_allclose(found.apply(V), ours @ V, atol=1e-9)
     np.testing.assert_allclose(found.combine(w), w @ ours, atol=1e-8)
     shift = ours.mean(axis=0)
-    moment = Coordinates(found.rows.zip(weights=w), found.by).reduce(CenteredSums(shift))[2]
+    weighted = Coordinates(found.rows.zip(weights=w), found.by)
+    moment = weighted.reduce(partial(centered_sums, shift))[2]
     np.testing.assert_allclose(moment, (ours - shift).T @ (w[:, None] * (ours - shift)), atol=1e-9)
     if unit:
         np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, rtol=1e-13)

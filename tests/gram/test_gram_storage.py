@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from laws_kernels import squared_plus_one
 from orthodrome._core.threads import n_threads
 from orthodrome.coordinates import choose_anchors
-from orthodrome.gram import Combined, DenseGram, choose_storage, gram_operator, tiled
+from orthodrome.gram import DenseGram, Weighted, choose_storage, gram_operator, tiled
 from orthodrome.gram.tiled import TiledGram, stored_bytes
 from orthodrome.kernels import (
     Exponential,
@@ -160,8 +160,8 @@ def test_memory_stays_near_what_the_storage_says(storage):
         (lambda: DenseGram(np.ones((2, 3))), r"A Gram matrix must be a square .* shape \(2, 3\)"),
         (lambda: DenseGram([[1.0, 2.0], [3.0, 1.0]]), r"symmetric; entries \(0, 1\) and \(1, 0\)"),
         (lambda: DenseGram(np.eye(2)).cross(np.ones((1, 3))), r"\(n_new, 2\).*got \(1, 3\)"),
-        (lambda: Combined(DenseGram(np.eye(2)), np.ones((2, 3))), r"2 columns.*shape \(2, 3\)"),
-        (lambda: Combined(DenseGram(np.eye(2)), [1e200, 1.0]), "Squares of combination .*overfl"),
+        (lambda: Weighted(DenseGram(np.eye(2)), np.ones(3)), "factors of Weighted must be 2"),
+        (lambda: Weighted(DenseGram(np.eye(2)), [1e200, 1.0]), "Squares of factors .* overflow"),
     ],
 )
 def test_matrices_must_fit(make, message):

@@ -1,5 +1,7 @@
 """Sums by passes over rows, compared with those of all rows at once."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -8,11 +10,11 @@ from orthodrome import KernelPCA
 from orthodrome._core.checks import RowError
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
 from orthodrome.coordinates.blocks import AnchorMap
-from orthodrome.eigen.features import CenteredSums
+from orthodrome.eigen.features import centered_sums
 from orthodrome.kernels import Gaussian, Polynomial
 from orthodrome.rows import as_rows
 from orthodrome.rows.moments import fit_kernel, row_moments
-from orthodrome.sphere.newton import LogSums, PullSums
+from orthodrome.sphere.karcher import log_sums, pull_sums
 
 N = 300
 weighted = pytest.mark.parametrize("weighted", [False, True])
@@ -66,7 +68,7 @@ def test_moments_about_a_center(weighted, unit):
     z = case.features - center
     scatter, traces = (z * w[:, None]).T @ z, (w @ case.diagonal, w @ case.diagonal**2)
     assert np.ptp(case.diagonal) > 1
-    found = case.points(w if weighted else None).reduce(CenteredSums(center))
+    found = case.points(w if weighted else None).reduce(partial(centered_sums, center))
     assert_sums(found, [w.sum(), w @ z, scatter, *traces, w @ case.squares])
 
 
@@ -86,12 +88,12 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     lengths = np.sqrt(case.squares) if unit else np.ones(N)
     pulled = (w * stretches) @ case.features
     expected = [w.sum(), w @ angles**2, w @ (stretches * cosines), pulled, 0.0]
-    assert_sums(points.reduce(PullSums(point)), expected)
+    assert_sums(points.reduce(partial(pull_sums, point)), expected)
 
     z = stretches[:, None] * (case.features - np.outer(cosines, point))
     own = np.arccos(cosines * lengths)  # the points have length 1 and differ from their features
     expected = [w.sum(), (z * w[:, None]).T @ z, w @ own**2, w @ stretches**2, w.sum()]
-    assert_sums(points.reduce(LogSums(point)), [*expected, w @ case.squares])
+    assert_sums(points.reduce(partial(log_sums, point)), [*expected, w @ case.squares])
 
 
 def test_a_row_without_a_part_in_the_span_is_named():

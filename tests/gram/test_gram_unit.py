@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 from laws_sphere import DTYPES, cap
-from orthodrome.gram import Centered, Combined, DenseGram, Scaled, Tangent
-from orthodrome.gram.unit import squared_radius
+from orthodrome.gram import Centered, DenseGram, Scaled, Tangent, Weighted
+from orthodrome.kernels._unit import squared_radius
 
 
 @pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 2e-6), (np.float32, 2e-5)])
@@ -92,10 +91,8 @@ def test_terms_of_wrapped_operators():
     assert centred.rounding() == pytest.approx(16 * np.finfo(float).eps * terms)
     assert Scaled(centred, 3.0).term_size() == pytest.approx(3 * terms)
     weights = np.linspace(0, 2, 30)
-    assert Combined(centred, weights).term_size() == pytest.approx(4 * terms)
-    mixing = np.array([[1.0, -2.0] + [0.0] * 28])
-    assert Combined(centred, mixing).term_size() == pytest.approx(9 * terms)
-    assert Combined(gram, weights).term_size() == 0
+    assert Weighted(centred, weights).term_size() == pytest.approx(4 * terms)
+    assert Weighted(gram, weights).term_size() == 0
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -139,14 +136,3 @@ def _with(value, place=(3, 3)):
 def test_matrices_that_no_points_have_are_refused(matrix, words):
     with pytest.raises(ValueError, match=words):
         DenseGram(matrix)
-
-
-@pytest.mark.parametrize("make", [np.asarray, scipy.sparse.csr_array])
-def test_combinations_of_few_points(make):
-    """They are sums of some rows; a product would take the whole matrix."""
-    n, rng = 3000, np.random.default_rng(0)
-    X, W = rng.standard_normal((n, 2)), np.zeros((4, n))
-    W[0, [3, 7]], W[1, [7, 9, 2999]], W[2, ::10] = [1, -2], [1, 2, 3], 1  # a row of zeros is left
-    combined, expected = Combined(DenseGram(X @ X.T), make(W)), W @ X @ (W @ X).T
-    np.testing.assert_allclose(combined.rows([0, 3, 1]), expected[[0, 3, 1]], atol=1e-11)
-    np.testing.assert_allclose(combined.toarray(), expected, atol=1e-11)  # more than a block

@@ -17,7 +17,7 @@ from optional import needs
 from orthodrome import KernelPCA, load, save
 from orthodrome.app import main
 from orthodrome.eigen import hebbian
-from orthodrome.eigen.kha.checkpoint import Checkpoint, CheckpointData
+from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
 from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian
@@ -38,7 +38,7 @@ def write_model(path, version):
 def write_checkpoint(path, version):
     arrays = (np.full((2, 500), float(version)) for _ in range(2))
     state = State(*arrays, np.zeros(2), n_passes=version, eigenvalues=np.ones(2))
-    Checkpoint(path, "fingerprint", None).write(CheckpointData(state, None, 1, []))
+    Checkpoint(path, "fingerprint").write(Record(state, 1, []))
 
 
 def write_landmarks(path, version):
@@ -49,7 +49,7 @@ WRITERS = {
     "model": (write_model, lambda path: load(path).n_components, "m.orthodrome"),
     "checkpoint": (
         write_checkpoint,
-        lambda path: Checkpoint(path, "fingerprint", None).read().state.n_passes,
+        lambda path: Checkpoint(path, "fingerprint").read((2, 500)).state.n_passes,
         "run.npz",
     ),
     "landmarks": (write_landmarks, lambda path: int(read_tps(path).landmarks[0, 0, 0]), "l.tps"),
@@ -160,7 +160,7 @@ def test_a_pipe_is_not_replaced_by_a_file(kind, tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
     if kind == "checkpoint":  # reading does not wait for it
         with pytest.raises(OSError, match="Not a regular file"):
-            Checkpoint(path, "fingerprint", None).read()
+            Checkpoint(path, "fingerprint").read((2, 500))
     assert os.listdir(tmp_path) == [name]
 
 

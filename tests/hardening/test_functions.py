@@ -118,7 +118,6 @@ CASES = calls(
     case(gram.gram_operator, kernel=KERNEL, X=X),
     case(gram.gram_operator, MATRIX, kernel=PRECOMPUTED, X=K),
     case(gram.cross_operator, kernel=KERNEL, X_new=NEW, X=X),
-    case(gram.gram_diagonal, kernel=KERNEL, X=X),
     case(gram.choose_storage, kernel=KERNEL, X=X, memory_budget="1GiB", storage="auto"),
     case(gram.DenseGram, {"made": {"check"}}, matrix=K),
     case(gram.Scaled, operator=DENSE, factor=2.0),
@@ -131,7 +130,7 @@ CASES = calls(
         row_numbers=np.arange(12),
         uncertainty=np.zeros(12),
     ),
-    case(gram.Combined, operator=DENSE, combination=X.T @ X @ X.T),
+    case(gram.Weighted, operator=DENSE, factors=WEIGHTS),
     # coordinates
     case(coordinates.isometric_coordinates, operator=DENSE),
     case(coordinates.pivoted_cholesky, operator=DENSE, tol=1e-6, max_rank=5),
@@ -259,7 +258,7 @@ FILES = {
 TRUSTING = {
     *("squared_distance_to_mean", "principal_coordinates", "as_rows", "resolve_solver"),
     *("solve_components", "make_components", "weighted_problem", "affine_map", "tangent_frame"),
-    *("orient_by_moments", "second_moment", "feature_axes", "radial_preimages", "fixed_point"),
+    *("orient_by_moments", "feature_axes", "radial_preimages", "fixed_point"),
     *("ridge", "fixed_point_preimages", "decode_components", "leave_one_out_preimages"),
     *("available", "cache_folder"),
 }

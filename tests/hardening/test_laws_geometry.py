@@ -14,7 +14,6 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -33,7 +32,7 @@ from laws_sphere import rotation
 from orthodrome.coordinates import anchor_coordinates, choose_anchors, isometric_coordinates
 from orthodrome.coordinates.gram import CoordinateGram
 from orthodrome.eigen import SOLVERS, Nystroem, leading
-from orthodrome.gram import Centered, Combined, Degree, DenseGram, GramOperator, Scaled, Tangent
+from orthodrome.gram import Centered, Degree, DenseGram, GramOperator, Scaled, Tangent, Weighted
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Radial
@@ -67,14 +66,6 @@ DEFINITE = [name for name in KERNELS if is_definite(name)]
 ON_SPHERE = [name for name in DEFINITE if name != "HermitianLinear"]
 
 
-def _unit_combinations(kernel, X):
-    """Return normalised combinations of each point with the mean of all."""
-    n, K = len(X), kernel(X).astype(np.float64)
-    W = np.eye(n) + 0.5 / n
-    W /= np.sqrt(np.einsum("ij,jk,ik->i", W, K, W))[:, None]
-    return Combined(DenseGram(kernel(X)), scipy.sparse.csr_array(W.astype(X.dtype)))
-
-
 def _features(kernel, X):
     """Use all points as anchors, so that the error is only rounding."""
     return CoordinateGram(
@@ -95,7 +86,7 @@ POINTS = {
     "TiledGram, disk": lambda kernel, X: TiledGram(kernel, X, "disk"),
     "TiledGram, recompute": lambda kernel, X: TiledGram(kernel, X, "recompute"),
     "Scaled": lambda kernel, X: Scaled(DenseGram(4 * kernel(X)), 0.25),
-    "Combined": _unit_combinations,
+    "Weighted": lambda kernel, X: Weighted(DenseGram(4 * kernel(X)), np.full(len(X), 0.5)),
     "CoordinateGram": _features,
 }
 if find_spec("dask") is not None:

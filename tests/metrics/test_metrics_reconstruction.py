@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from orthodrome.gram import Centered, Combined, DenseGram
+from orthodrome.gram import Centered, DenseGram, Weighted
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import excess_reconstruction_error, reconstruction_error
@@ -41,7 +41,7 @@ def naive(K, A):
 @pytest.mark.parametrize("elements", [1, 1000, 2**22])  # one row at a time, uneven blocks, all
 def test_equals_the_whole_matrix(storage, elements, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK_ELEMENTS", elements)
-    gram = Combined(operator(storage=storage), np.linspace(0.5, 2, N))
+    gram = Weighted(operator(storage=storage), np.linspace(0.5, 2, N))
     K, A = gram.toarray(), coefficients()
     expected = naive(K, A)
     for given in (gram, K, K.tolist()):

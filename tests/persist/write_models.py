@@ -441,7 +441,6 @@ SOLVERS = {
         tol=0.1,
         start="sparse",
         block_size=4,
-        checkpoint_seconds=9.0,
         random_state=3,
         initial="nystroem",
         memory_budget=1e6,

@@ -292,9 +292,9 @@ def test_bad_starts(way):
     given, _ = way(cap(25, 4, 1.0))
     size = 4 if way is explicit else 25
     for initial, message in (
-        (np.ones(size + 1), rf"initial .* shape \({size},\); got \({size + 1},\)"),
+        (np.ones(size + 1), rf"initial .* must be {size} finite .* shape \({size + 1},\)"),
         (np.zeros(size), "initial of karcher_mean is 0 up to"),
-        (np.full(size, np.nan), "initial contains NaN"),
+        (np.full(size, np.nan), "initial of karcher_mean must be .* finite real numbers"),
     ):
         with pytest.raises(ValueError, match=message):
             karcher_mean(given, initial=initial)

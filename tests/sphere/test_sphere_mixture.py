@@ -27,8 +27,8 @@ from orthodrome.kernels import Linear
 from orthodrome.metrics import clustering_error
 from orthodrome.rows import ArrayRows, DaskRows, as_rows
 from orthodrome.sphere import mixture as room
-from orthodrome.sphere._clouds import Cloud
-from orthodrome.sphere.mixture import Mixture, tangent_frame_at
+from orthodrome.sphere._laws import COVARIANCES, estimate_covariances
+from orthodrome.sphere.mixture import Cloud, Mixture, tangent_frame_at
 
 
 def expectation_maximization(points, memberships, weights, *, kind="full", **options):
@@ -45,11 +45,11 @@ def mean_gradient(points, shares, mixture):
     """The gradients of Σ P d² with respect to the means, from the steps of an E step."""
     cloud = Cloud(ArrayRows.of(points))
     gradients = []
-    for component, (p, spectrum) in enumerate(zip(shares, mixture.spectra(), strict=True)):
+    for component, (p, C) in enumerate(zip(shares, matrices(mixture), strict=True)):
         order = np.array([component])
         alone = replace(mixture.reordered(order), weights=np.ones(1))  # all points are its own
         step = Cloud(cloud.rows.zip(weights=p)).expected(alone, "likelihood").steps[0]
-        gradients.append(-2 * p.sum() * np.linalg.solve(spectrum.matrix, step))
+        gradients.append(-2 * p.sum() * np.linalg.solve(C, step))
     return np.array(gradients)
 
 
@@ -77,7 +77,7 @@ def test_densities_parameters_and_samples(kind):
     np.testing.assert_array_equal(mixture.reordered(order).log_densities(points), found[:, order])
     peer = GaussianMixture(3, covariance_type=kind).fit(np.random.default_rng(0).random((40, 3)))
     assert mixture.n_parameters == peer._n_parameters()
-    assert sorted(room.COVARIANCES) == sorted(KINDS)
+    assert sorted(COVARIANCES) == sorted(KINDS)
     ends = mixture.log_densities(np.vstack([mixture.means, -mixture.means]))  # and antipodes
     assert np.all(np.isfinite(ends))
     for component in range(3):
@@ -209,8 +209,7 @@ def test_covariances_are_the_likeliest_above_the_floor(kind):
     rng = np.random.default_rng(0)
     scatter = np.diag([1.0, 1e-3, 0.2]) + 0.01
     floor, mass = 0.05, 2.0
-    estimate = room.COVARIANCES[kind].estimate
-    best = estimate(np.array([scatter]), np.array([mass]), floor)
+    best = estimate_covariances(kind, np.array([scatter]), np.array([mass]), floor)
 
     def cost(covariance):
         mixture = Mixture(np.ones(1), np.eye(4)[:1], covariance, kind)

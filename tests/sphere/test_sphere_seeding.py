@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from laws_kmeans import cloud
-from orthodrome.sphere.seeding import SEEDINGS
+from orthodrome.sphere.lloyd import SEEDINGS
 
 every_seeding = pytest.mark.parametrize("seeding", SEEDINGS.values(), ids=SEEDINGS)
 by_distance = pytest.mark.parametrize("name", ["k-means++", "farthest-first"])

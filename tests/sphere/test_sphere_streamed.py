@@ -11,8 +11,8 @@ from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._descent import bend_ratios
+from orthodrome.sphere.karcher import coordinate_mean
 from orthodrome.sphere.maps import geodesic_step
-from orthodrome.sphere.newton import coordinate_mean
 
 
 class Sampled(Coordinates):

@@ -38,8 +38,13 @@ _ADVICE = {
 }
 
 
-def warn_unless_converged(status: Status, what: str, detail: str) -> None:
-    """Emit a ConvergenceWarning with cause, detail and advice, unless converged."""
+def warn_unless_converged(
+    status: Status, what: str, detail: str, advice: str | None = None
+) -> None:
+    """Emit a ConvergenceWarning with cause, detail and advice, unless converged.
+
+    `advice` replaces that of the status.
+    """
     if not status.converged:
-        message = f"{what}: {status.value} ({detail}). {status.advice}"
+        message = f"{what}: {status.value} ({detail}). {advice or status.advice}"
         warn_user(message, ConvergenceWarning)

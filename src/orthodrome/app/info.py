@@ -20,8 +20,8 @@ import numpy as np
 from .._core.memory import format_bytes
 from .._core.types import Array
 from ..gram import Scaled, gram_operator
-from ..gram.unit import squared_radius
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
+from ..kernels._unit import squared_radius
 from ..plan import Plan, Request, make_plan
 from ..plots._matplotlib import house_style
 from ..plots.report import render_report

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
 from ..gram import gram_operator
-from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile
+from ..kernels._unit import squared_radius
 from ..kernels.base import rectangular_block
 from ..preimage import geodesic_kernel
 from ..preimage.karcher import leave_one_out_preimages

@@ -20,13 +20,12 @@ from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
 from ..decomposition.view import View, fitted_view
 from ..gram import cross_operator
-from ..gram.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels._profiles import profile_of, squared_distances_of
+from ..kernels._unit import squared_radius
 from ..plan import Plan
 from ..preimage.centers import PreimageCenters
-from ..sphere.lloyd import FlatCenters, GeodesicCenters, lloyd, numbered_by_first
-from ..sphere.seeding import SEEDINGS
+from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, lloyd, numbered_by_first
 from .base import GRAM_FRACTION, ClusterFit, warn_if_fewer
 
 # Size of the sample for initial centers, if vectors are recomputed in every pass.

@@ -24,7 +24,7 @@ from ..kernels._profiles import has_profile, profile_of
 from ..plan import plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
-from ..sphere.seeding import SEEDINGS
+from ..sphere.lloyd import SEEDINGS
 from . import centers as spaces
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 

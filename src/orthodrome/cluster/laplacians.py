@@ -19,7 +19,7 @@ from ..eigen import Eigenpairs
 from ..eigen.components import affine_map, make_components, weighted_problem
 from ..eigen.pairs import orient
 from ..gram import Centered, CrossOperator, Degree, GramOperator
-from ..gram.degree import DegreeCross
+from ..gram.degree import product_and_degrees
 
 
 class Extension(Protocol):
@@ -172,8 +172,9 @@ class GraphExtension:
 
     def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
         """Embed new points."""
-        graph = DegreeCross(cross, self.weights, self.inverse_roots)
-        product, degrees = graph.product_and_degrees(self.vectors)
+        product, degrees = product_and_degrees(
+            cross, self.vectors, self.weights, self.inverse_roots
+        )
         others = np.maximum(degrees - diagonal, 0.0)[:, None]
         denominators = others * self.eigenvalues + diagonal[:, None]
         factors = np.divide(

@@ -37,10 +37,9 @@ from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.dask import over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
-from ..sphere._clouds import Cloud
-from ..sphere.lloyd import FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import COVARIANCES, Mixture, expectation_maximization, first_mixture
-from ..sphere.seeding import SEEDINGS
+from ..sphere._laws import COVARIANCES, Mixture
+from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
+from ..sphere.mixture import Cloud, expectation_maximization, first_mixture
 from .base import MAX_N_INIT, ClusterFit, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
@@ -359,7 +358,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     def _warn(self, status: Status) -> None:
         owner = type(self).__name__
         restarted = sorted({number for entry in self.history_ for number in entry["reseeded"]})
-        largest = np.array([spectrum.values.max() for spectrum in self._mixture_.spectra()])
+        largest = self._mixture_.spectra()[0].max(axis=1)
         shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
         lost = "lost all points and restarted at the point with the smallest likelihood"
         floor = (

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
 from ..gram.factory import prepared_points
-from ..gram.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
+from ..kernels._unit import squared_radius
 from ..kernels.base import rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured

@@ -30,8 +30,8 @@ from ..coordinates import isometric_coordinates
 from ..coordinates.isometry import principal_coordinates
 from ..eigen.pairs import orient
 from ..gram import cross_operator
-from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
+from ..kernels._unit import squared_radius
 from ..plan import plan_fit
 from ..rows import ArrayRows, as_rows
 from .view import View, fitted_view

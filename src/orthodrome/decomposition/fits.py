@@ -196,10 +196,10 @@ def find_axes(
     """Return the principal axes, with arbitrary signs."""
     eps = float(np.finfo(dtype).eps)
     floor = 10 * origin.term_size * (eps / np.sqrt(n) + float(np.finfo(np.float64).eps))
-    found = feature_axes(
+    variances, axes = feature_axes(
         origin.covariance, n_components, total=origin.total, n=n, floor=floor, eps=eps
     )
-    return PrincipalAxes(found.variances, geometry.axes_of(found.axes, origin), origin, floor)
+    return PrincipalAxes(variances, geometry.axes_of(axes, origin), origin, floor)
 
 
 def _choose_signs(

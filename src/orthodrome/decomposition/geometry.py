@@ -16,15 +16,14 @@ from .._core.warn import warn_user
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap, Block
 from ..eigen.components import Components, affine_map, tangent_frame
-from ..eigen.features import CenteredSums, FeatureMoments
+from ..eigen.features import FeatureMoments, centered_sums
 from ..gram import Centered, GramOperator, Scaled, Tangent
-from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
+from ..kernels._unit import squared_radius
 from ..rows import Rows
 from ..sphere import exp_at_pole
 from ..sphere.incremental import TangentMoments
-from ..sphere.karcher import find_mean, warn_about_mean
-from ..sphere.newton import LogSums, coordinate_mean
+from ..sphere.karcher import coordinate_mean, find_mean, log_sums, warn_about_mean
 
 __all__ = ["FLAT", "SPHERE", "Flat", "Geometry", "Origin", "Sphere", "centered", "constant"]
 
@@ -129,7 +128,7 @@ class Flat:
         sample = points.sample(_SAMPLE_SIZE)
         # round to the precision of the vectors, so that subtraction is exact
         center = (sample.weights @ sample.vectors).astype(points.dtype).astype(np.float64)
-        moments = FeatureMoments.of_sums(center, points.reduce(CenteredSums(center)))
+        moments = FeatureMoments.of_sums(center, points.reduce(partial(centered_sums, center)))
         return self.origin_of(moments)
 
     def origin_of(self, moments: FeatureMoments, owner: str = "") -> Origin:
@@ -232,7 +231,9 @@ class Sphere:
         """Return the Karcher mean and the covariance of the Log maps at the mean."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
         warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
-        count, second, angles, stretched, trace, captured = points.reduce(LogSums(mean.point))
+        count, second, angles, stretched, trace, captured = points.reduce(
+            partial(log_sums, mean.point)
+        )
         total = float(angles / count)
         return Origin(
             point=mean.point,

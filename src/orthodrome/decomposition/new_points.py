@@ -14,10 +14,10 @@ from .._core.types import Floats, Indices
 from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
 from ..coordinates.blocks import AnchorMap
 from ..gram import cross_operator
-from ..gram.centered import squared_distance_to_mean
 from ..gram.dask_gram import DaskCross
-from ..gram.unit import squared_radius
+from ..gram.wrapped import squared_distance_to_mean
 from ..kernels import Kernel, Precomputed
+from ..kernels._unit import squared_radius
 from ..rows import ArrayRows, DaskRows, Rows
 
 

@@ -17,7 +17,7 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Floats
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap, Block
-from ..eigen.features import CenteredSums, FeatureMoments
+from ..eigen.features import FeatureMoments, centered_sums
 from ..eigen.pairs import orient
 from ..kernels import Kernel, Radial
 from ..kernels._prepared import finite_squared_norms
@@ -160,7 +160,7 @@ class PartialFit:
 
 def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any) -> Any:
     """Return sums for the moments about a center; with an input center, also of the inputs."""
-    sums = CenteredSums(center)(block)
+    sums = centered_sums(center, block)
     if input_center is None:
         return sums
     w = np.ones(block.n) if block.weights is None else block.weights

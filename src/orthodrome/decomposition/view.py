@@ -17,8 +17,8 @@ from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
 from ..coordinates.pivots import RANK_TOLERANCE
 from ..gram import Scaled, gram_operator
-from ..gram.unit import squared_radius
 from ..kernels import Kernel, Precomputed
+from ..kernels._unit import squared_radius
 from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE

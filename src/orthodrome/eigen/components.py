@@ -5,15 +5,13 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.status import warn_unless_converged
-from .._core.types import Floats
+from .._core.types import Array, Floats
 from .._core.warn import warn_user
-from ..gram import Centered, Combined, GramOperator, Tangent
+from ..gram import Centered, GramOperator, Tangent, Weighted
 from ..kernels import Kernel, Precomputed
 from .krylov import smallest_ritz_value
 from .pairs import Eigenpairs, orient
@@ -39,23 +37,23 @@ class Components:
         Eigenvalues up to this value may be rounding errors.
     """
 
-    eigenvalues: NDArray[Any]
-    eigenvectors: NDArray[Any]
-    embedding: NDArray[Any]
-    explained_variance_ratio: NDArray[Any]
-    coefficients: NDArray[Any]
+    eigenvalues: Array
+    eigenvectors: Array
+    embedding: Array
+    explained_variance_ratio: Array
+    coefficients: Array
     rounding: float
 
 
 def weighted_problem(geometry: GramOperator, weights: Floats | None) -> GramOperator:
     """Return W^½ G W^½, whose spectrum is that of G with each row repeated w times."""
-    return geometry if weights is None else Combined(geometry, np.sqrt(weights))
+    return geometry if weights is None else Weighted(geometry, np.sqrt(weights))
 
 
 def solve_components(
     problem: GramOperator,
     n_components: int | float | None,
-    solve: Callable[[int, NDArray[Any] | None], Eigenpairs],
+    solve: Callable[[int, Array | None], Eigenpairs],
 ) -> Eigenpairs:
     """Compute the requested pairs: a number, a fraction of the trace, or all.
 
@@ -89,7 +87,14 @@ def make_components(
     coordinates of these are :math:`G \beta_q`. `drop_null` drops pairs within rounding error (one
     is kept); otherwise they become columns of zeros.
     """
-    floor = _rounding_floor(pairs, geometry, weights)
+    # Eigenvalues up to `floor` may be rounding errors. The solver contributes a few units in the
+    # last place of the largest one. The geometry subtracts numbers of the size of K: independent
+    # errors of its entries grow with √n, those of means or cosines, which rows share, with n.
+    n, eps = geometry.shape[0], float(np.finfo(pairs.values.dtype).eps)
+    count = n if weights is None else float(weights.sum())
+    units = eps / np.sqrt(n) + float(np.finfo(np.float64).eps)
+    geometric = 10 * geometry.term_size(weights) * count * units
+    floor = max(10 * eps * float(np.abs(pairs.values).max()), geometric)
     if drop_null:
         pairs = pairs.first(max(1, int(np.count_nonzero(pairs.values > floor))))
     dtype = pairs.values.dtype
@@ -118,7 +123,7 @@ def make_components(
     )
 
 
-def affine_map(centered: Centered, coefficients: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def affine_map(centered: Centered, coefficients: Array) -> tuple[Array, Array]:
     r"""Return the map from k(x, X) to the coordinates of x on components of centred points.
 
     With the centred k', :math:`\sum_n \beta_n k'(x_n, x)` is an affine map of k(x, X). Its matrix
@@ -132,7 +137,7 @@ def affine_map(centered: Centered, coefficients: NDArray[Any]) -> tuple[NDArray[
     return matrix.astype(dtype), constant.astype(dtype)
 
 
-def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
+def tangent_frame(tangent: Tangent, coefficients: Array) -> Array:
     r"""Return components of the tangent space as combinations of the points on the sphere.
 
     :math:`v = \sum_n \beta_n \operatorname{Log}_\mu y_n` has the coefficients
@@ -143,23 +148,6 @@ def tangent_frame(tangent: Tangent, coefficients: NDArray[Any]) -> NDArray[Any]:
     scaled = coefficients * tangent.stretches[:, None]
     radial = tangent.cosines @ scaled
     return (scaled - np.outer(tangent.base_point, radial)).astype(coefficients.dtype)
-
-
-def _rounding_floor(
-    pairs: Eigenpairs, geometry: Centered | Tangent, weights: Floats | None
-) -> float:
-    """Return the size up to which an eigenvalue may be a rounding error.
-
-    The solver contributes a few units in the last place of the largest eigenvalue. The geometry
-    subtracts numbers of the size of K: independent rounding errors of its entries grow with the
-    root of n, those of the means or cosines, which all rows share, with n.
-    """
-    n = geometry.shape[0]
-    count = n if weights is None else float(weights.sum())
-    eps = float(np.finfo(pairs.values.dtype).eps)
-    shared = float(np.finfo(np.float64).eps)
-    geometric = 10 * geometry.term_size(weights) * count * (eps / np.sqrt(n) + shared)
-    return max(10 * eps * float(np.abs(pairs.values).max()), geometric)
 
 
 def warn_if_indefinite(

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from .._core.memory import format_bytes, parse_bytes
 from .._core.status import Status
 from .._core.types import Callback
-from ._solver import Solver
-from .pairs import Eigenpairs
+from .pairs import Eigenpairs, Solver
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,14 @@ class Dense(Solver):
         matrix = operator.toarray()
         # an upper bound of all eigenvalues in modulus
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
-        values, vectors = _eigh(matrix, driver="evd" if k == n else "evr", k=k)
-        if len(values) < k:
+        fast = {"overwrite_a": True, "check_finite": False}
+        if k < n:
+            chosen = [n - k, n - 1]
+            values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, **fast)
             # bisection loses eigenvalues that agree to the last bit (a centred identity matrix)
-            values, vectors = _eigh(operator.toarray(), "evd", n)
+            matrix = operator.toarray() if len(values) < k else None
+        if matrix is not None:
+            values, vectors = scipy.linalg.eigh(matrix, driver="evd", **fast)
             values, vectors = values[n - k :], vectors[:, n - k :]
         values, vectors = values[::-1], np.ascontiguousarray(vectors[:, ::-1])
         relative = n * np.finfo(values.dtype).eps
@@ -71,16 +73,3 @@ class Dense(Solver):
             history=(entry,),
             smallest=float(values[-1]) if k == n else None,
         )
-
-
-def _eigh(matrix: NDArray[Any], driver: str, k: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the k largest eigenvalues, ascending, with their vectors; the matrix is destroyed."""
-    n = len(matrix)
-    values, vectors = scipy.linalg.eigh(
-        matrix,
-        subset_by_index=None if k == n else [n - k, n - 1],
-        driver=driver,
-        overwrite_a=True,
-        check_finite=False,
-    )
-    return values, vectors

@@ -8,26 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from .._core.types import Floats
 from ..coordinates.blocks import Block
-
-
-@dataclass(frozen=True)
-class FeatureAxes:
-    """Principal axes of features.
-
-    Attributes
-    ----------
-    variances : ndarray of shape (k,)
-        Descending; 0 if within rounding error.
-    axes : ndarray of shape (r, k)
-        Unit vectors in columns; 0 if the variance is within rounding error.
-    """
-
-    variances: Floats
-    axes: Floats
 
 
 @dataclass(frozen=True)
@@ -71,7 +54,7 @@ class FeatureMoments:
     def of_sums(
         cls, center: Floats, sums: tuple[Floats, ...], input_center: Floats | None = None
     ) -> FeatureMoments:
-        """Return moments from the sums of :class:`CenteredSums` about a center."""
+        """Return moments from the sums of :func:`centered_sums` about a center."""
         count, first, second, trace, squared, captured, *inputs = sums
         shift = first / count
         input_mean = cross = None
@@ -117,45 +100,34 @@ class FeatureMoments:
         )
 
 
-@dataclass(frozen=True)
-class CenteredSums:
-    """Sums over a block of points, for moments about a center near their mean.
+def centered_sums(center: Floats, block: Block) -> tuple[Any, ...]:
+    """Return sums over a block of points, for moments about a center near their mean.
 
     The terms are w, w z and w z zᵀ, where z = f - center, w k(x, x), w k(x, x)², and w ‖f‖².
     """
-
-    center: Floats
-
-    def __call__(self, block: Block) -> tuple[Any, ...]:
-        """Return the sums."""
-        w = np.ones(block.n) if block.weights is None else block.weights
-        z = block.vectors() - self.center.astype(block.dtype)
-        second, captured = second_moment(z, block.weights), w @ block.captured
-        with np.errstate(over="ignore"):  # the caller checks that it is finite
-            squared = w @ block.diagonal**2
-        return w.sum(), w @ z, second, w @ block.diagonal, squared, captured
-
-
-def second_moment(z: NDArray[Any], weights: Floats | None) -> NDArray[Any]:
-    """Return Σ w z zᵀ over the rows of z, in their precision."""
-    if weights is not None:
-        z = z * np.sqrt(weights).astype(z.dtype)[:, None]
-    return z.T @ z
+    w = np.ones(block.n) if block.weights is None else block.weights
+    z = block.vectors() - center.astype(block.dtype)
+    scaled = z if block.weights is None else z * np.sqrt(w).astype(z.dtype)[:, None]
+    with np.errstate(over="ignore"):  # the caller checks that it is finite
+        squared = w @ block.diagonal**2
+    return w.sum(), w @ z, scaled.T @ scaled, w @ block.diagonal, squared, w @ block.captured
 
 
 def feature_axes(
     covariance: Floats,
-    n_components: int | float | None,
+    n_components: float | None,
     *,
     total: float,
     n: int,
     floor: float,
     eps: float,
-) -> FeatureAxes:
-    """Return the leading axes: a number of them, a fraction of `total`, or all.
+) -> tuple[Floats, Floats]:
+    """Return leading variances and axes: a number of them, a fraction of `total`, or all.
 
-    Beyond the rank, axes are zeros, up to n of them. `floor` is the size up to which a variance may
-    be a rounding error of the geometry, `eps` the machine epsilon of the features.
+    Variances, of shape (k,), are descending. Axes are unit vectors in columns, of shape (r, k).
+    Both are 0 if within rounding error; beyond the rank there are zeros, up to n of them. `floor`
+    is the size up to which a variance may be a rounding error of the geometry, `eps` the machine
+    epsilon of the features.
     """
     values, axes = scipy.linalg.eigh(covariance, driver="evd")  # most accurate for null ones
     values, axes = values[::-1], axes[:, ::-1]
@@ -170,6 +142,5 @@ def feature_axes(
         reached = np.flatnonzero(np.cumsum(values) >= float(n_components) * total)
         count = int(reached[0]) + 1 if len(reached) else max(1, int(np.count_nonzero(nonzero)))
     missing = max(0, count - len(values))
-    return FeatureAxes(
-        np.pad(values[:count], (0, missing)), np.pad(axes[:, :count], [(0, 0), (0, missing)])
-    )
+    values = np.pad(values[:count], (0, missing))
+    return values, np.pad(axes[:, :count], [(0, 0), (0, missing)])

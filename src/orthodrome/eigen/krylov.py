@@ -7,17 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from .._core.checks import check_columns
 from .._core.parameters import Check, integer, optional, positive, seed
+from .._core.random import one_seed
 from .._core.status import Status
 from .._core.threads import run_over_rows, single_threaded_blas
-from .._core.types import Callback
-from ._solver import Solver, check_initial
+from .._core.types import Array, Callback, Floats
 from .dense import Dense
 from .nystroem import Nystroem
-from .pairs import Eigenpairs
+from .pairs import Eigenpairs, Solver, check_initial
 
 # Up to this many rows, computing all eigenvalues is as fast as a few products.
 _DENSE_ROWS = 256
@@ -87,9 +86,15 @@ class Krylov(Solver):
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:
         """Return the k leading eigenpairs; uses LAPACK if a basis would span the whole space."""
-        block = self._block(operator, k)
-        capacity = self._capacity(operator.shape[0], k, block, operator.dtype)
-        if capacity >= operator.shape[0]:
+        n, block = operator.shape[0], self.block_size
+        if block is None:
+            block = min(max(4, k + (8 if getattr(operator, "recomputes", False) else 0)), 64)
+        block, capacity = min(block, n), self.max_basis
+        if capacity is None:
+            affordable = _BASIS_BYTES // (n * np.dtype(operator.dtype).itemsize)
+            capacity = min(20 * block + k, affordable)
+        capacity = max(2 * k + 4 * block, capacity)
+        if capacity >= n:
             return Dense(self.memory_budget).solve(operator, k, callback=callback)
         with single_threaded_blas():
             return self._iterate(operator, k, block, capacity, callback)
@@ -97,7 +102,7 @@ class Krylov(Solver):
     def _iterate(
         self, operator: Any, k: int, block: int, capacity: int, callback: Callback | None
     ) -> Eigenpairs:
-        rng = self._rng()
+        rng = np.random.default_rng(one_seed(self.random_state))
         basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
         history: list[dict[str, Any]] = []
         confirmed, precision = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
@@ -113,14 +118,14 @@ class Krylov(Solver):
             history.append(entry)
             if callback is not None:
                 callback(entry)
-            status = self._status(history, operator.dtype)
-            if status is not None and len(theta) == k:
+            converged = entry["max_residual"] <= max(self.tol, precision)
+            is_last = len(history) >= self.max_iter
+            if (converged or is_last) and len(theta) == k:
                 # An invariant basis has residuals 0, but may miss copies of an eigenvalue with a
                 # multiplicity above the block size: search for them in new directions.
                 total = float(theta.sum())
                 unconfirmed = total > confirmed + precision * scale
-                search = basis.is_invariant and block < k and unconfirmed
-                if not search or len(history) >= self.max_iter:
+                if is_last or not (basis.is_invariant and block < k and unconfirmed):
                     break
                 confirmed = total
             if basis.is_full:
@@ -130,38 +135,13 @@ class Krylov(Solver):
             vectors=basis.vectors(s),
             residuals=residuals.astype(operator.dtype),
             n_iter=len(history),
-            status=status,
+            status=Status.CONVERGED if converged else Status.MAX_ITER,
             solver=self.name,
             history=tuple(history),
             smallest=smallest,
         )
 
-    def _status(self, history: list[dict[str, Any]], dtype: Any) -> Status | None:
-        """Return the status if a stopping test holds: tolerance, precision or iterations."""
-        precision = 50 * float(np.finfo(dtype).eps)
-        if history[-1]["max_residual"] <= max(self.tol, precision):
-            return Status.CONVERGED
-        if len(history) >= self.max_iter:
-            return Status.MAX_ITER
-        return None
-
-    def _block(self, operator: Any, k: int) -> int:
-        if self.block_size is not None:
-            return min(self.block_size, operator.shape[0])
-        return min(max(4, k + (8 if getattr(operator, "recomputes", False) else 0)), 64)
-
-    def _capacity(self, n: int, k: int, block: int, dtype: Any) -> int:
-        affordable = _BASIS_BYTES // (n * np.dtype(dtype).itemsize)
-        largest = min(20 * block + k, affordable) if self.max_basis is None else self.max_basis
-        return int(max(2 * k + 4 * block, largest))
-
-    def _rng(self) -> np.random.Generator:
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**31 - 1))
-        return np.random.default_rng(state)
-
-    def _start(self, rng: np.random.Generator, operator: Any, block: int) -> NDArray[Any]:
+    def _start(self, rng: np.random.Generator, operator: Any, block: int) -> Array:
         n, initial = operator.shape[0], self.initial
         start = rng.standard_normal((n, block))
         if isinstance(initial, str):
@@ -198,7 +178,7 @@ class _Basis:
     """An orthonormal basis Q with T = Qᵀ K Q and the coupling B of its last block."""
 
     def __init__(
-        self, operator: Any, capacity: int, start: NDArray[Any], rng: np.random.Generator
+        self, operator: Any, capacity: int, start: Array, rng: np.random.Generator
     ) -> None:
         n, self._block = start.shape
         self._operator = operator
@@ -211,17 +191,6 @@ class _Basis:
         self.is_invariant = False  # whether the operator maps the basis into itself
         self._B = np.zeros((0, 0))
         self._append(start)
-
-    @property
-    def scale(self) -> float:
-        """Largest Ritz value in modulus, the unit of relative residuals; never 0."""
-        largest = np.abs(self._ritz_values).max(initial=0.0)
-        return float(max(largest, np.finfo(np.float64).tiny))
-
-    @property
-    def smallest(self) -> float:
-        """Smallest Ritz value."""
-        return float(self._ritz_values[-1])
 
     @property
     def is_full(self) -> bool:
@@ -240,63 +209,51 @@ class _Basis:
         self._T[old:new, old:new] = (coefficients[old:] + coefficients[old:].T) / 2
         self._append(W, last=(old, new))
 
-    def _orthogonalise(self, W: NDArray[Any]) -> NDArray[np.float64]:
+    def _orthogonalise(self, W: Array) -> Floats:
         """Orthogonalise W to the basis, twice for accuracy; return the coefficients."""
         Q = self._Q[:, : self.size]
-        total = np.zeros((self.size, W.shape[1]))
+        total, work = np.zeros((self.size, W.shape[1])), Q.size * W.shape[1]
+
+        def subtract(rows: slice) -> None:
+            W[rows] -= Q[rows] @ coefficients
+
         for _ in range(2):
-            products = run_over_rows(
-                lambda rows: Q[rows].T @ W[rows], len(W), work=Q.size * W.shape[1]
-            )
+            products = run_over_rows(lambda rows: Q[rows].T @ W[rows], len(W), work=work)
             coefficients = sum(products)
-            self._subtract(W, Q, coefficients)
+            run_over_rows(subtract, len(W), work=work)
             total += coefficients
         return total
 
-    @staticmethod
-    def _subtract(W: NDArray[Any], Q: NDArray[Any], coefficients: Any) -> None:
-        def subtract_rows(rows: slice) -> None:
-            W[rows] -= Q[rows] @ coefficients
-
-        run_over_rows(subtract_rows, len(W), work=Q.size * W.shape[1])
-
-    def _append(self, W: NDArray[Any], last: tuple[int, int] | None = None) -> None:
+    def _append(self, W: Array, last: tuple[int, int] | None = None) -> None:
         """Orthonormalise W as the pending block; drop directions within rounding error."""
         q, r, pivots = scipy.linalg.qr(W, mode="economic", pivoting=True, check_finite=False)
-        diagonal = np.abs(np.diag(r))
-        limit = self._negligible() if last is not None else diagonal.max(initial=0.0) * 1e-12
+        diagonal, eps = np.abs(np.diag(r)), float(np.finfo(q.dtype).eps)
+        limit = diagonal.max(initial=0.0) * 1e-12
+        if last is not None:
+            norm = np.abs(self._T[: self.size, : self.size]).max(initial=0.0)
+            limit = 10 * eps * norm * np.sqrt(self.size)
         kept = int(np.count_nonzero(diagonal > limit))
         if last is not None:
-            coupling = np.zeros((kept, W.shape[1]))
-            coupling[:, pivots] = r[:kept]
-            self._B, self._last = coupling, last
+            self._last, self._B = last, np.zeros((kept, W.shape[1]))
+            self._B[:, pivots] = r[:kept]
         self.is_invariant = kept == 0
-        if kept == 0:
-            q, kept = self._fresh_directions()
-        elif last is not None:
-            # after pivoted QR, small columns are less orthogonal to the basis than the others
-            q = q[:, :kept]
-            self._orthogonalise(q)
-            q = scipy.linalg.qr(q, mode="economic", check_finite=False)[0]
-        self._Q[:, self.size : self.size + kept] = q[:, :kept]
+        if self.is_invariant:  # go on with random directions
+            kept = min(self._block, len(q) - self.size)
+            q = self._rng.standard_normal((len(q), kept)).astype(q.dtype)
+        # after pivoted QR, small columns are less orthogonal to the basis than the others
+        q = q[:, :kept]
+        self._orthogonalise(q)
+        q = scipy.linalg.qr(q, mode="economic", check_finite=False)[0]
+        self._Q[:, self.size : self.size + kept] = q
         self._pending = kept
 
-    def _negligible(self) -> float:
-        norm = np.abs(self._T[: self.size, : self.size]).max(initial=0.0)
-        return float(10 * np.finfo(self._Q.dtype).eps * norm * np.sqrt(self.size))
-
-    def _fresh_directions(self) -> tuple[NDArray[Any], int]:
-        """Return random directions orthogonal to an invariant basis."""
-        n = self._Q.shape[0]
-        width = min(self._block, n - self.size)
-        W = self._rng.standard_normal((n, width)).astype(self._Q.dtype)
-        self._orthogonalise(W)
-        return scipy.linalg.qr(W, mode="economic", check_finite=False)[0], width
-
-    def ritz(self, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def ritz(self, k: int) -> tuple[Array, Array, Array]:
         """Return the k leading Ritz values, their coefficients and their residual norms."""
         values, vectors = scipy.linalg.eigh(self._T[: self.size, : self.size], check_finite=False)
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
+        # the smallest value, and the largest in modulus, the unit of relative residuals; never 0
+        self.smallest = float(values[0])
+        self.scale = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
         s = self._ritz_vectors[:, :k]
         first, last = self._last
         # relative to the largest value, so that squares neither overflow nor underflow
@@ -314,7 +271,7 @@ class _Basis:
         self._T[:keep, :keep] = np.diag(self._ritz_values[:keep])
         self.size = keep
 
-    def vectors(self, s: NDArray[Any]) -> NDArray[Any]:
+    def vectors(self, s: Array) -> Array:
         """Return the Ritz vectors with these coefficients.
 
         Rounding errors of the basis and of previous restarts accumulate in them. One step of

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from .._core.checks import check_callback, check_choice, check_integer
 from .._core.parameters import integer, optional, positive, seed
 from .._core.types import Callback
 from ..gram import DenseGram, GramOperator
-from ._solver import Solver
 from .dense import Dense
 from .kha import Hebbian, HebbianResult
 from .krylov import Krylov
 from .nystroem import Nystroem
-from .pairs import Eigenpairs
+from .pairs import Eigenpairs, Solver
 
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
@@ -33,18 +32,6 @@ class Choice(NamedTuple):
 
     solver: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options for whichever solver runs; None means the solver's default."""
-
-    tol: float | None = None
-    max_iter: int | None = None
-    random_state: Any = None
-    initial: Any = None
-    memory_budget: str | float | None = None
-    n_anchors: int | None = None
 
 
 _CHECKS = {
@@ -151,10 +138,11 @@ def leading(
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
     check_callback(callback, "leading")
     check_solver(solver, "solver", "leading")
-    options = Options(tol, max_iter, random_state, initial, memory_budget)
+    options = {"tol": tol, "max_iter": max_iter, "random_state": random_state}
     for name, check in _CHECKS.items():
-        check(getattr(options, name), name, "leading")
-    return resolve_solver(solver, n, k, options).solve(operator, k, callback=callback)
+        check(options[name], name, "leading")
+    options |= {"initial": initial, "memory_budget": memory_budget}
+    return resolve_solver(solver, n, k, **options).solve(operator, k, callback=callback)
 
 
 def check_solver(solver: Any, name: str, owner: str) -> None:
@@ -167,32 +155,29 @@ def check_solver(solver: Any, name: str, owner: str) -> None:
         )
 
 
-def resolve_solver(solver: Any, n: int, k: int, options: Options, *, exact: bool = True) -> Any:
+def resolve_solver(solver: Any, n: int, k: int, *, exact: bool = True, **options: Any) -> Any:
     """Return the solver object that runs for a valid `solver`, a name or an object.
 
-    `exact` is as in :func:`choose_solver`.
+    `exact` is as in :func:`choose_solver`. `options` are parameters of the solver, and `max_iter`;
+    None means its default. Those of an object are replaced only if they are None.
     """
     if solver == "auto":
-        by_anchors = options.n_anchors is not None and not exact
+        by_anchors = options.get("n_anchors") is not None and not exact
         solver = "nystroem" if by_anchors else choose_solver(n, k, exact=exact).solver
     is_name = isinstance(solver, str)
-    found = _with_options(_KINDS[solver]() if is_name else solver, options, override=is_name)
-    return found.for_size(n, k) if isinstance(found, Hebbian) else found
-
-
-def _with_options(solver: Any, options: Options, *, override: bool) -> Any:
-    """Return a solver with the options; without `override`, only for parameters that are None."""
-    if not isinstance(solver, Solver):
-        return solver
+    found = _KINDS[solver]() if is_name else solver
+    if not isinstance(found, Solver):
+        return found
     given: dict[str, Any] = {}
-    for field in fields(solver):
-        current = getattr(solver, field.name)
-        value = getattr(options, {"n_passes": "max_iter"}.get(field.name, field.name), None)
+    for field in fields(found):
+        current = getattr(found, field.name)
+        value = options.get("max_iter" if field.name == "n_passes" else field.name)
         replaced = current is None and field.name in _FILLED_IF_NONE
         # an earlier result is a better start than anchors
         replaced = replaced or (field.name == "initial" and isinstance(current, str))
-        if value is not None and (override or replaced):
+        if value is not None and (is_name or replaced):
             given[field.name] = value
-    if isinstance(given.get("initial"), HebbianResult) and not isinstance(solver, Hebbian):
+    if isinstance(given.get("initial"), HebbianResult) and not isinstance(found, Hebbian):
         given["initial"] = given["initial"].eigenvectors
-    return replace(solver, **given)
+    found = replace(found, **given)
+    return found.for_size(n, k) if isinstance(found, Hebbian) else found

@@ -7,17 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_positive
 from .._core.parameters import Check, choice, integer, optional, seed
 from .._core.status import Status
-from .._core.types import Callback, Floats
+from .._core.types import Callback, Floats, Indices
 from ..coordinates import Anchors, PartialCholesky, choose_anchors, partial_cholesky
 from ..coordinates.pivots import check_captured, check_zero_matrix, checked_rows, pilot_size
 from ..gram import GramOperator
-from ._solver import Solver
-from .pairs import Eigenpairs, complete_basis
+from .pairs import Eigenpairs, Solver, complete_basis
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
@@ -94,28 +92,13 @@ class Nystroem(Solver):
         """Return the maximum number of anchors for k pairs."""
         return max(_DEFAULT_ANCHORS, 2 * k) if self.n_anchors is None else int(self.n_anchors)
 
-    def anchors_of(
-        self,
-        kernel: Any,
-        X: Any,
-        k: int,
-        *,
-        sample_weight: Floats | None = None,
-        scale: float = 1.0,
-    ) -> Anchors:
+    def anchors_of(self, kernel: Any, X: Any, k: int, **options: Any) -> Anchors:
         """Choose anchors for k pairs; see :func:`~orthodrome.coordinates.choose_anchors`."""
-        return choose_anchors(
-            kernel,
-            X,
-            self.max_anchors(k),
-            anchors=self.anchors,
-            tol=self.tol or 0.0,
-            sample_weight=sample_weight,
-            scale=scale,
-            random_state=self.random_state,
-        )
+        options |= {"anchors": self.anchors, "tol": self.tol or 0.0}
+        options |= {"random_state": self.random_state}
+        return choose_anchors(kernel, X, self.max_anchors(k), **options)
 
-    def with_row_numbers(self, new_index: NDArray[np.intp]) -> Nystroem:
+    def with_row_numbers(self, new_index: Indices) -> Nystroem:
         """Return the solver with each anchor row number replaced by ``new_index[row]``.
 
         Rows with the new index -1 are dropped, and so are duplicates.

@@ -1,16 +1,35 @@
-"""The result of every eigensolver."""
+"""The base class of the eigensolvers, and their result."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from .._core.checks import check_choice
+from .._core.parameters import Check
 from .._core.status import Status
-from .._core.types import Floats
+from .._core.types import Array, Floats
+
+
+@dataclass(frozen=True)
+class Solver:
+    """Base of the frozen solver objects; `_PARAMETERS` gives the check of each parameter."""
+
+    name: ClassVar[str]
+    _PARAMETERS: ClassVar[dict[str, Check]] = {}
+
+    def __post_init__(self) -> None:
+        for name, check in self._PARAMETERS.items():
+            check(getattr(self, name), name, f"the {self.name} solver")
+
+
+def check_initial(value: Any, name: str, owner: str) -> None:
+    """Raise if a string is not "nystroem"; other values are checked when used."""
+    if isinstance(value, str):
+        check_choice(value, ("nystroem",), name, owner)
 
 
 @dataclass(frozen=True)
@@ -46,14 +65,14 @@ class Eigenpairs:
         eigenvalue. None if it computed only the leading ones.
     """
 
-    values: NDArray[Any]
-    vectors: NDArray[Any]
-    residuals: NDArray[Any]
+    values: Array
+    vectors: Array
+    residuals: Array
     n_iter: int
     status: Status
     solver: str
     history: tuple[dict[str, Any], ...] = field(default=())
-    coefficients: NDArray[Any] | None = None
+    coefficients: Array | None = None
     resume: Any = None
     smallest: float | None = None
 
@@ -74,7 +93,7 @@ class Eigenpairs:
         )
 
 
-def complete_basis(vectors: NDArray[Any], k: int) -> NDArray[Any]:
+def complete_basis(vectors: Array, k: int) -> Array:
     """Extend orthonormal columns to k of them with random ones, or return the first k."""
     n, rank = vectors.shape
     if k <= rank:
@@ -84,7 +103,7 @@ def complete_basis(vectors: NDArray[Any], k: int) -> NDArray[Any]:
     return np.hstack([vectors, basis[:, rank:]]).astype(vectors.dtype, copy=False)
 
 
-def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floats:
+def orient(embedding: Array, weights: Array | None = None) -> Floats:
     """Choose the sign of each column so that its weighted third moment is positive.
 
     Weights count as repetitions and the order of the rows does not matter. If the moment is 0
@@ -115,7 +134,7 @@ def orient(embedding: NDArray[Any], weights: NDArray[Any] | None = None) -> Floa
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
 
 
-def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: NDArray[Any]) -> Floats:
+def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: Array) -> Floats:
     """Choose signs as :func:`orient` does, from third moments and absolute ones.
 
     If a moment is 0 within rounding error, a few rows, `fallback`, decide.

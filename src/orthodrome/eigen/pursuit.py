@@ -16,6 +16,8 @@ from .._core.types import Floats
 _MAX_CANDIDATES, _N_STARTS = 256, 4
 # Smooths powers below 1 near 0; relative to the mean square.
 _EPSILON = 1e-8
+# Spatial median: maximum number of iterations, and the last step relative to the mean distance.
+_MAX_MEDIAN, _MEDIAN_TOL = 10_000, 1e-12
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,7 @@ def projection_pursuit(
     return Pursuit(found, dispersions, n_iter, converged)
 
 
-def spatial_median(
-    points: Floats, weights: Floats, *, tol: float = 1e-12, max_iter: int = 10_000
-) -> Floats:
+def spatial_median(points: Floats, weights: Floats) -> Floats:
     r"""Return the point c that minimises the weighted sum of distances, Σ w_n ‖y_n - c‖.
 
     This is Weiszfeld's iteration, with the step of Vardi and Zhang at data points.
@@ -127,15 +127,11 @@ def spatial_median(
         The points.
     weights : ndarray of shape (n,)
         Weights.
-    tol : float, default=1e-12
-        Stop when a step is at most this fraction of the mean distance.
-    max_iter : int, default=10000
-        Maximum number of iterations.
     """
     fractions = weights / weights.sum()
     center = fractions @ points
     scale = float(fractions @ np.linalg.norm(points - center, axis=1))
-    for _ in range(max_iter):
+    for _ in range(_MAX_MEDIAN):
         distances = np.linalg.norm(points - center, axis=1)
         at_center = distances <= 1e-14 * max(scale, np.finfo(np.float64).tiny)
         pulls = np.divide(fractions, distances, out=np.zeros_like(fractions), where=~at_center)
@@ -148,7 +144,7 @@ def spatial_median(
         fraction = max(0.0, 1 - center_weight / force) if force > 0 else 0.0
         step = fraction * (target - center)
         center = center + step
-        if np.linalg.norm(step) <= tol * scale:
+        if np.linalg.norm(step) <= _MEDIAN_TOL * scale:
             return center
     return center
 

@@ -6,11 +6,13 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 
+from .._core.types import Array, Floats, Indices
 
-def as_indices(indices: ArrayLike, n: int) -> NDArray[np.intp]:
+
+def as_indices(indices: ArrayLike, n: int) -> Indices:
     """Return the row numbers, 0 to n-1, that a NumPy index of n rows selects."""
     chosen = np.asarray(indices)
     return np.arange(n)[chosen if chosen.size else chosen.astype(np.intp)]
@@ -20,14 +22,14 @@ class _Operator(LinearOperator):
     """A linear operator whose subclasses supply products with blocks of columns."""
 
     @abstractmethod
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         """Multiply by a block of columns."""
 
     @abstractmethod
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return the rows with these indices as a dense array."""
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return the whole matrix."""
         return self.rows(np.arange(self.shape[0]))
 
@@ -49,14 +51,14 @@ class GramOperator(_Operator):
         return self
 
     @abstractmethod
-    def diagonal(self) -> NDArray[Any]:
+    def diagonal(self) -> Array:
         """Return the diagonal, shape (N,)."""
 
     def trace(self) -> float:
         """Return the sum of the diagonal, in float64."""
         return float(self.diagonal().sum(dtype=np.float64))
 
-    def term_size(self, _weights: NDArray[np.float64] | None = None) -> float:
+    def term_size(self, _weights: Floats | None = None) -> float:
         """Return the size of the terms subtracted in an entry, for error bounds; 0 if none."""
         return 0.0
 
@@ -70,61 +72,10 @@ class GramOperator(_Operator):
 
 
 class CrossOperator(_Operator):
-    """A matrix of inner products of M new points with the N points of a Gram operator."""
+    """A matrix of inner products of M new points with the N points of a Gram operator.
 
-    def _adjoint(self) -> LinearOperator:
-        raise NotImplementedError(
-            "Products with the transposed cross-Gram are not provided; use rows() or toarray()."
-        )
-
-
-class WrappedGram(GramOperator):
-    """A Gram operator whose entries are computed from those of another one.
-
-    A subclass supplies `_transform_rows`, which converts rows of the other operator, and `_cross`,
-    the class of its cross operator, a :class:`WrappedCross`.
+    Products with its transpose are not provided; use :meth:`rows` or :meth:`toarray`.
     """
-
-    _cross: type[WrappedCross]
-
-    def __init__(self, operator: GramOperator) -> None:
-        check_operator(operator, type(self).__name__)
-        super().__init__(shape=operator.shape, dtype=operator.dtype)
-        self.operator = operator
-        self.recomputes = operator.recomputes
-
-    @abstractmethod
-    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
-        """Convert rows `chosen` of the other operator; may overwrite `block`."""
-
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows."""
-        chosen = as_indices(indices, self.shape[0])
-        return self._transform_rows(self.operator.rows(chosen), chosen)
-
-    def toarray(self) -> NDArray[Any]:
-        """Return the whole matrix."""
-        return self._transform_rows(self.operator.toarray(), np.arange(self.shape[0]))
-
-    def cross(self, X_new: Any) -> CrossOperator:
-        """Return inner products of new points with these points."""
-        return self._cross(self.operator.cross(X_new), self)
-
-
-class WrappedCross(CrossOperator):
-    """The cross operator of a :class:`WrappedGram`."""
-
-    def __init__(self, cross: CrossOperator, gram: Any) -> None:
-        super().__init__(shape=cross.shape, dtype=cross.dtype)
-        self._cross, self._gram = cross, gram
-
-    @abstractmethod
-    def _transform_rows(self, block: NDArray[Any]) -> NDArray[Any]:
-        """Convert rows of the other operator; may overwrite `block`."""
-
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of these new points."""
-        return self._transform_rows(self._cross.rows(indices))
 
 
 def check_operator(operator: Any, owner: str, name: str = "operator") -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.kinds import is_dask_array
-from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block, symmetric_block
+from .._core.types import Array
+from ..kernels.base import TILE, Kernel, block_dtype, rectangular_block
 from ..rows.dask import (
     as_dask_array,
     as_row_blocks,
@@ -58,12 +59,12 @@ class DaskGram(GramOperator):
         n = self.points.shape[0]
         super().__init__(shape=(n, n), dtype=self.points.dtype)
         self.kernel = kernel
-        self._diagonal: NDArray[Any] | None = None
+        self._diagonal: Array | None = None
 
     def _identity(self) -> dict[str, Any]:
         return {"kernel": self.kernel, "points": self.points.name}
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         V, bounds = np.ascontiguousarray(V), bounds_of(self.points)
         blocks, kernel = blocks_of(self.points), constant(self.kernel)
         V_blocks = [constant(V[rows]) for rows in bounds]
@@ -74,22 +75,16 @@ class DaskGram(GramOperator):
             products = _products(kernel, blocks, blocks, V_blocks)
         return np.concatenate(computed(*products))
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Evaluate rows; their points are sent to all blocks."""
         chosen = as_indices(indices, self.shape[0])
         return DaskCross(self.kernel, rows_of(self.points, chosen), self.points).toarray()
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return the whole matrix, evaluated by the workers."""
-        n_blocks = len(self.points.chunks[0])
-        pairs = [(i, j) for i in range(n_blocks) for j in range(i, n_blocks)]
-        matrix, bounds = np.empty(self.shape, dtype=self.dtype), bounds_of(self.points)
-        _fill(matrix, self.kernel, self.points, self.points, pairs)
-        for i, j in pairs:
-            matrix[bounds[j], bounds[i]] = matrix[bounds[i], bounds[j]].T
-        return matrix
+        return DaskCross(self.kernel, self.points, self.points).toarray()
 
-    def diagonal(self) -> NDArray[Any]:
+    def diagonal(self) -> Array:
         """Return k(x, x) for each point."""
         if self._diagonal is None:
             kernel, values = constant(self.kernel), task(_diagonal_values)
@@ -111,10 +106,10 @@ class DaskCross(CrossOperator):
         super().__init__(shape=(new.shape[0], points.shape[0]), dtype=dtype)
         self.kernel = kernel
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         return np.concatenate(computed(*self._blocks_of_product(V)))
 
-    def lazy_product(self, V: NDArray[Any]) -> Any:
+    def lazy_product(self, V: Array) -> Any:
         """Return the product with V as a dask array, in the blocks of the new points."""
         dtype = np.result_type(self.dtype, V.dtype)
         return as_dask_array(
@@ -123,23 +118,24 @@ class DaskCross(CrossOperator):
             np.empty((0, V.shape[1]), dtype=dtype),
         )
 
-    def _blocks_of_product(self, V: NDArray[Any]) -> list[Any]:
+    def _blocks_of_product(self, V: Array) -> list[Any]:
         V = np.ascontiguousarray(V)
         V_blocks = [constant(V[rows]) for rows in _bounds(self.points)]
         return _products(constant(self.kernel), _blocks(self.new), _blocks(self.points), V_blocks)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Evaluate the rows of these new points."""
         chosen = as_indices(indices, self.shape[0])
         new = rows_of(self.new, chosen) if is_dask_array(self.new) else self.new[chosen]
         return DaskCross(self.kernel, new, self.points).toarray()
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return the whole matrix."""
-        matrix = np.empty(self.shape, dtype=self.dtype)
-        pairs = list(np.ndindex(len(_bounds(self.new)), len(_bounds(self.points))))
-        _fill(matrix, self.kernel, self.new, self.points, pairs)
-        return matrix
+        rows, columns = _blocks(self.new), _blocks(self.points)
+        kernel, values = constant(self.kernel), task(_values)
+        tasks = [values(kernel, row, column) for row in rows for column in columns]
+        blocks, width = list(computed(*tasks)), len(columns)
+        return np.block([blocks[i : i + width] for i in range(0, len(blocks), width)])
 
 
 def _blocks(X: Any) -> list[Any]:
@@ -148,18 +144,6 @@ def _blocks(X: Any) -> list[Any]:
 
 def _bounds(X: Any) -> list[slice]:
     return bounds_of(X) if is_dask_array(X) else [slice(0, X.shape[0])]
-
-
-def _fill(matrix: NDArray[Any], kernel: Kernel, new: Any, points: Any, pairs: list[Any]) -> None:
-    """Fill in the blocks (i, j) of a matrix of kernel values."""
-    rows, columns = _blocks(new), _blocks(points)
-    row_bounds, column_bounds = _bounds(new), _bounds(points)
-    shared, values = constant(kernel), task(_values)
-    evaluated = computed(
-        *[values(shared, rows[i], columns[j], new is points and i == j) for i, j in pairs]
-    )
-    for (i, j), block in zip(pairs, evaluated, strict=True):
-        matrix[row_bounds[i], column_bounds[j]] = block
 
 
 def _products(kernel: Any, rows: list[Any], columns: list[Any], V_blocks: list[Any]) -> list[Any]:
@@ -183,24 +167,24 @@ def _symmetric_products(kernel: Any, blocks: list[Any], V_blocks: list[Any]) -> 
     return [reduced(term, _sum) for term in terms]
 
 
-def _sum(first: NDArray[Any], *others: NDArray[Any]) -> NDArray[Any]:
+def _sum(first: Array, *others: Array) -> Array:
     total = first + others[0]  # a new array: results of tasks must not be modified
     for other in others[1:]:
         total += other
     return total
 
 
-def _product(kernel: Kernel, rows: Any, columns: Any, V: NDArray[Any]) -> NDArray[Any]:
+def _product(kernel: Kernel, rows: Any, columns: Any, V: Array) -> Array:
     return CrossGram(kernel, kernel.prepare(rows), kernel.prepare(columns)) @ V
 
 
-def _diagonal_product(kernel: Kernel, block: Any, V: NDArray[Any]) -> NDArray[Any]:
+def _diagonal_product(kernel: Kernel, block: Any, V: Array) -> Array:
     return TiledGram(kernel, block, "recompute") @ V
 
 
 def _pair_products(
-    kernel: Kernel, rows: Any, columns: Any, V_rows: NDArray[Any], V_columns: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+    kernel: Kernel, rows: Any, columns: Any, V_rows: Array, V_columns: Array
+) -> tuple[Array, Array]:
     """Return B V_columns and Bᵀ V_rows for B = k(rows, columns), evaluated in tiles."""
     a, b = kernel.prepare(rows), kernel.prepare(columns)
     dtype = block_dtype(a, b)
@@ -217,12 +201,9 @@ def _pair_products(
     return above, below
 
 
-def _values(kernel: Kernel, rows: Any, columns: Any, same: bool) -> NDArray[Any]:
-    points = kernel.prepare(rows)
-    if same:
-        return symmetric_block(kernel, points)
-    return rectangular_block(kernel, points, kernel.prepare(columns))
+def _values(kernel: Kernel, rows: Any, columns: Any) -> Array:
+    return rectangular_block(kernel, kernel.prepare(rows), kernel.prepare(columns))
 
 
-def _diagonal_values(kernel: Kernel, block: Any) -> NDArray[Any]:
+def _diagonal_values(kernel: Kernel, block: Any) -> Array:
     return kernel.diagonal(kernel.prepare(block))

@@ -5,12 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator
 
 from .._core.checks import check_finite_vector, check_number, check_sample_weight
-from .base import CrossOperator, GramOperator, WrappedGram
+from .._core.types import Array, Floats, Indices
+from .base import GramOperator
+from .wrapped import WrappedCross, WrappedGram
 
 _BLOCK = 256  # rows computed at once
+
+
+class _DegreeCross(WrappedCross):
+    def _matmat(self, V: Array) -> Array:
+        gram = self._gram
+        return product_and_degrees(self._cross, V, gram.weights, gram.inverse_roots)[0]
+
+    def _transform_rows(self, block: Array) -> Array:
+        degrees = block @ self._gram.weights
+        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
+        block *= self._gram.inverse_roots.astype(block.dtype, copy=False)
+        block *= _inverse_roots(degrees).astype(block.dtype, copy=False)[:, None]
+        return block
 
 
 class Degree(WrappedGram):
@@ -68,6 +84,8 @@ class Degree(WrappedGram):
     array([0.5, 1. , 0.5])
     """
 
+    _cross = _DegreeCross
+
     def __init__(
         self,
         operator: GramOperator,
@@ -83,9 +101,17 @@ class Degree(WrappedGram):
         given = np.arange(n) if row_numbers is None else row_numbers
         numbers = check_finite_vector(given, n, "row_numbers", "Degree")
         self.shift = check_number(shift, "shift", "Degree")
-        self.weights: NDArray[np.float64] = np.ones(n) if weights is None else weights
+        self.weights: Floats = np.ones(n) if weights is None else weights
         self._diagonal = operator.diagonal().astype(np.float64)
-        self.degrees: NDArray[np.float64] = self._sum_rows()
+        # in float64 also over a float32 Gram: K_ii is subtracted
+        sums = np.asarray(operator @ self.weights[:, None], dtype=np.float64)[:, 0]
+        if not np.all(np.isfinite(sums)):
+            raise ValueError(
+                f"Similarities or their sums overflow in {self.dtype}; rescale the data, or change "
+                "the parameters of the kernel."
+            )
+        # K_ii is not in the sum of a point of weight 0
+        self.degrees: Floats = sums - np.where(self.weights > 0, self._diagonal, 0.0)
         # at most a quarter of the digits may be lost by subtracting K_ii
         limit = float(np.finfo(self.dtype).eps) ** 0.25 * np.abs(self._diagonal)
         nearly_isolated = np.flatnonzero((self.degrees < limit) & (self.weights > 0))
@@ -94,9 +120,7 @@ class Degree(WrappedGram):
             allowed = check_finite_vector(uncertainty, n, "uncertainty", "Degree")
             self.degrees[(self.degrees < 0) & (self.degrees >= -allowed)] = 0.0
         _check_degrees(np.where(self.weights > 0, self.degrees, 0.0), numbers, "other points")
-        self.inverse_roots: NDArray[np.float64] = np.sqrt(self.weights) * _inverse_roots(
-            self.degrees
-        )
+        self.inverse_roots: Floats = np.sqrt(self.weights) * _inverse_roots(self.degrees)
         self._nearly_isolated = nearly_isolated[self.inverse_roots[nearly_isolated] > 0]
 
     def _identity(self) -> dict[str, Any]:
@@ -105,18 +129,7 @@ class Degree(WrappedGram):
 
     # ------------------------------------------------------------------ degrees
 
-    def _sum_rows(self) -> NDArray[np.float64]:
-        """Return Σ_j w_j K_ij - K_ii; K_ii is not in the sum for a point of weight 0."""
-        # in float64 also over a float32 Gram: K_ii is subtracted
-        sums = np.asarray(self.operator @ self.weights[:, None], dtype=np.float64)[:, 0]
-        if not np.all(np.isfinite(sums)):
-            raise ValueError(
-                f"Similarities or their sums overflow in {self.dtype}; rescale the data, or change "
-                "the parameters of the kernel."
-            )
-        return sums - np.where(self.weights > 0, self._diagonal, 0.0)
-
-    def _sum_without_diagonal(self, rows: NDArray[np.intp]) -> None:
+    def _sum_without_diagonal(self, rows: Indices) -> None:
         """Recompute these row sums, omitting K_ii instead of subtracting it."""
         for start in range(0, len(rows), _BLOCK):
             chosen = rows[start : start + _BLOCK]
@@ -128,7 +141,7 @@ class Degree(WrappedGram):
             error = 4 * float(np.finfo(self.dtype).eps) * sizes
             self.degrees[chosen] = np.where(np.abs(sums) <= error, 0.0, sums)
 
-    def _rows_without_diagonal(self, chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def _rows_without_diagonal(self, chosen: Indices) -> Array:
         """Return rows of K with zeros on the diagonal."""
         block = self.operator.rows(chosen)
         block[np.arange(len(chosen)), chosen] = 0
@@ -158,13 +171,11 @@ class Degree(WrappedGram):
         """
         return float(self._diagonal_ratios().max(initial=0.0))
 
-    def _diagonal_ratios(self) -> NDArray[np.float64]:
+    def _diagonal_ratios(self) -> Floats:
         with np.errstate(over="ignore"):  # a point may be almost isolated
             return self._over_degrees(self._diagonal)
 
-    def held_by_matrix(
-        self, vectors: NDArray[Any], values: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def held_by_matrix(self, vectors: Array, values: Floats) -> Array:
         r"""Return which eigenvectors of N are not null vectors of K, up to rounding error.
 
         .. math:: v^\top \Delta^{-1/2} K \Delta^{-1/2} v = \lambda + \sum_i v_i^2 K_{ii} / \Delta_i
@@ -178,7 +189,7 @@ class Degree(WrappedGram):
 
     # ------------------------------------------------------------------ the matrix
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         dtype = np.result_type(V.dtype, self.dtype)
         scale = self.inverse_roots.astype(dtype, copy=False)[:, None]
         scaled = V * scale
@@ -194,86 +205,60 @@ class Degree(WrappedGram):
         product += diagonal.astype(dtype, copy=False)[:, None] * V
         return product
 
-    def _over_degrees(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _over_degrees(self, values: Floats) -> Floats:
         """Return values / Δ, 0 where the row is zero."""
         zero = np.zeros_like(values)
         return np.divide(values, self.degrees, out=zero, where=self.inverse_roots > 0)
 
-    def _transform_rows(self, block: NDArray[Any], chosen: NDArray[np.intp]) -> NDArray[Any]:
+    def _transform_rows(self, block: Array, chosen: Indices) -> Array:
         # two factors in turn: their product may underflow
         block *= self.inverse_roots.astype(block.dtype, copy=False)
         block *= self.inverse_roots.astype(block.dtype, copy=False)[chosen, None]
         block[np.arange(len(chosen)), chosen] = self.diagonal()[chosen]
         return block
 
-    def diagonal(self) -> NDArray[Any]:
+    def diagonal(self) -> Array:
         """Return the diagonal: the similarity of a point to its other copies, plus the shift."""
         copies = self._over_degrees((self.weights - 1) * self._diagonal)
         return (copies + self.shift).astype(self.dtype)
 
-    def cross(self, X_new: Any) -> DegreeCross:
-        """Return similarities of new points, normalised by the degrees of both sides."""
-        return DegreeCross(self.operator.cross(X_new), self.weights, self.inverse_roots)
 
+def product_and_degrees(
+    cross: LinearOperator, V: Array, weights: Floats, inverse_roots: Floats
+) -> tuple[Array, Floats]:
+    r"""Return the product of V with similarities of new points, and their degrees, in one pass.
 
-class DegreeCross(CrossOperator):
-    r"""Rows :math:`k(x, X) W^{1/2} / \sqrt{\Delta(x) \Delta}`, with Δ(x) = Σ_j w_j k(x, x_j).
-
-    For an eigenvector v of the graph, with eigenvalue λ (without shift), ``cross @ v / λ`` is its
-    Nyström extension. A new point without similarity to any training point has a row of zeros.
+    The similarities are the rows :math:`k(x, X) W^{1/2} / \sqrt{\Delta(x) \Delta}`, with degrees
+    Δ(x) = Σ_j w_j k(x, x_j). For an eigenvector v of the graph, with eigenvalue λ (without shift),
+    the product divided by λ is its Nyström extension. A new point without similarity to any
+    training point has a row of zeros.
 
     Parameters
     ----------
-    cross : CrossOperator
+    cross : LinearOperator
         The similarities k(x, X).
+    V : ndarray of shape (n, k)
+        Vectors in columns.
     weights, inverse_roots : ndarrays of shape (n,)
         Attributes of the :class:`Degree` of the training points.
     """
-
-    def __init__(
-        self,
-        cross: CrossOperator,
-        weights: NDArray[np.float64],
-        inverse_roots: NDArray[np.float64],
-    ) -> None:
-        super().__init__(shape=cross.shape, dtype=cross.dtype)
-        self._cross = cross
-        self._weights = weights
-        self._inverse_roots = inverse_roots
-
-    def product_and_degrees(self, V: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return the product with V, shape (n, k), and the degrees Δ(x), from one pass."""
-        dtype = np.result_type(V.dtype, self.dtype)
-        scaled = V * self._inverse_roots.astype(dtype, copy=False)[:, None]
-        product = self._cross @ np.hstack([scaled, self._weights[:, None]])
-        degrees = product[:, -1].real.astype(np.float64)
-        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
-        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        block *= _inverse_roots(degrees).astype(dtype, copy=False)[:, None]
-        return block, degrees
-
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
-        return self.product_and_degrees(V)[0]
-
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of these new points."""
-        block = self._cross.rows(indices)
-        degrees = block @ self._weights
-        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
-        block *= self._inverse_roots.astype(block.dtype, copy=False)
-        block *= _inverse_roots(degrees).astype(block.dtype, copy=False)[:, None]
-        return block
+    dtype = np.result_type(V.dtype, cross.dtype)
+    scaled = V * inverse_roots.astype(dtype, copy=False)[:, None]
+    product = cross @ np.hstack([scaled, weights[:, None]])
+    degrees = product[:, -1].real.astype(np.float64)
+    _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
+    block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
+    block *= _inverse_roots(degrees).astype(dtype, copy=False)[:, None]
+    return block, degrees
 
 
-def _inverse_roots(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse_roots(degrees: Floats) -> Floats:
     """Return 1 / √Δ, and 0 where the degree is not positive."""
     roots = np.sqrt(np.maximum(degrees, 0.0))
     return np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
 
 
-def _check_degrees(
-    degrees: NDArray[np.float64], numbers: NDArray[Any], others: str, suffix: str = ""
-) -> None:
+def _check_degrees(degrees: Floats, numbers: Array, others: str, suffix: str = "") -> None:
     """Raise if a degree is negative, naming the first such row."""
     negative = np.flatnonzero(degrees < 0)
     if len(negative):

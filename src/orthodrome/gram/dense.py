@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 
 from .._core.checks import check_symmetric, numbers_expected
 from .._core.threads import run_over_rows
+from .._core.types import Array
 from .base import CrossOperator, GramOperator, as_indices
 
 
-def _as_floating(matrix: ArrayLike) -> NDArray[Any]:
+def _as_floating(matrix: ArrayLike) -> Array:
     if scipy.sparse.issparse(matrix) or isinstance(matrix, LinearOperator):
         raise ValueError(
             f"A Gram matrix must be a dense array or a GramOperator; got {type(matrix).__name__}. "
@@ -45,20 +46,20 @@ class DenseGram(GramOperator):
         super().__init__(shape=array.shape, dtype=array.dtype)
         self.matrix = array
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         work = self.matrix.size * V.shape[1]
         blocks = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0], work=work)
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return a copy of these rows."""
         return self.matrix[as_indices(indices, self.shape[0])]
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return a copy of the matrix."""
         return np.array(self.matrix)
 
-    def diagonal(self) -> NDArray[Any]:
+    def diagonal(self) -> Array:
         """Return a copy of the diagonal."""
         return np.array(np.diagonal(self.matrix))
 
@@ -70,7 +71,7 @@ class DenseGram(GramOperator):
 class DenseCross(CrossOperator):
     """A given (m, n) matrix of inner products of new points with the n points of a Gram."""
 
-    def __init__(self, matrix: NDArray[Any], n: int) -> None:
+    def __init__(self, matrix: Array, n: int) -> None:
         if matrix.ndim != 2 or matrix.shape[1] != n:
             raise ValueError(
                 f"The kernel values of new points must have shape (n_new, {n}), one column per "
@@ -79,9 +80,9 @@ class DenseCross(CrossOperator):
         super().__init__(shape=matrix.shape, dtype=matrix.dtype)
         self.matrix = matrix
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         return self.matrix @ V
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return a copy of these rows."""
         return self.matrix[as_indices(indices, self.shape[0])]

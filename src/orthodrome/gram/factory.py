@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from .._core.checks import check_choice, check_not_masked
@@ -21,11 +20,7 @@ from .tiled import CrossGram, TiledGram, stored_bytes
 
 
 def gram_operator(
-    kernel: Kernel,
-    X: Any,
-    *,
-    memory_budget: str | float = "2GiB",
-    storage: str = "auto",
+    kernel: Kernel, X: Any, *, memory_budget: str | float = "2GiB", storage: str = "auto"
 ) -> GramOperator:
     """Make the Gram operator of a fitted kernel on validated data.
 
@@ -57,24 +52,6 @@ def gram_operator(
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
 
 
-def gram_diagonal(kernel: Kernel, X: Any) -> NDArray[Any]:
-    """Return k(x, x) for each point, without the Gram matrix.
-
-    Examples
-    --------
-    >>> from orthodrome.kernels import Linear
-    >>> X = np.array([[1.0, 2.0], [0.0, 3.0]])
-    >>> gram_diagonal(Linear().fit(X), X)
-    array([5., 9.])
-    """
-    _check_real(kernel, X, "gram_diagonal")
-    if isinstance(kernel, Precomputed):
-        return np.array(np.diagonal(X))
-    if is_dask_array(X):
-        return DaskGram(kernel, X).diagonal()
-    return kernel.diagonal(kernel.prepare(X))
-
-
 def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     """Make the operator k(X_new, X) of a fitted kernel; its products are evaluated in tiles.
 
@@ -98,29 +75,26 @@ def prepared_points(kernel: Kernel, X: Any) -> Any:
 
 def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     """Raise unless a kernel is fitted and X has the type and shape of validated data."""
-    _check_kernel(kernel, owner)
-    if is_dask_array(X):
+    _check_form(kernel, X, owner, name)
+    if is_dask_array(X) or isinstance(kernel, Precomputed):
         return
-    precomputed = isinstance(kernel, Precomputed)
-    if not (precomputed or kernel.__sklearn_is_fitted__()):
+    if not kernel.__sklearn_is_fitted__():
         raise NotFittedError(
             f"{type(kernel).__name__} of {owner} is not fitted: call fit(X) first."
         )
-    _check_form(kernel, X, owner, name)
-    if kernel.takes_vectors and not precomputed and X.shape[1] != kernel.n_features_in_:
+    if kernel.takes_vectors and X.shape[1] != kernel.n_features_in_:
         raise ValueError(
             f"{name} of {owner} has {X.shape[1]} features; {type(kernel).__name__} was fitted to "
             f"{kernel.n_features_in_}."
         )
 
 
-def _check_kernel(kernel: Any, owner: str) -> None:
+def _check_form(kernel: Any, X: Any, owner: str, name: str) -> None:
+    """Raise unless X has the type and the shape of validated data for a kernel."""
     if not isinstance(kernel, Kernel):
         raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
-
-
-def _check_form(kernel: Kernel, X: Any, owner: str, name: str) -> None:
-    """Raise unless X has the type and the shape of validated data."""
+    if is_dask_array(X):
+        return
     shape: Any = getattr(X, "shape", ())
     dtype = getattr(X, "dtype", None)
     real, vectors = dtype in (np.float64, np.float32), kernel.takes_vectors
@@ -150,7 +124,6 @@ def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
     """Return the storage that :func:`gram_operator` would use, and the reason."""
-    _check_kernel(kernel, "choose_storage")
     _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
     needed = stored_bytes(X.shape[0], X.dtype.itemsize)

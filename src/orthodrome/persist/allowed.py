@@ -22,7 +22,7 @@ from ..decomposition import partial
 from ..eigen import features
 from ..kernels import _prepared
 from ..preimage import ridge
-from ..sphere import _subspheres, incremental, mixture, nested
+from ..sphere import _laws, _subspheres, incremental, nested
 
 # NestedSpheresClassifier holds a LinearSVC; pipelines hold scalers.
 _CLASSES: dict[ModuleType, str] = {
@@ -49,7 +49,7 @@ _CLASSES: dict[ModuleType, str] = {
     ridge: "RidgeMap",
     _subspheres: "Subsphere",
     incremental: "Reservoir TangentMoments",
-    mixture: "Mixture",
+    _laws: "Mixture",
     nested: "NestedSpheres",
     pipeline: "Pipeline",
     preprocessing: "MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler",

@@ -58,6 +58,7 @@ _OLD_ATTRIBUTES = {
     "landmarks": "anchors",
     "strays": "unmatched_data",
 }
+_REMOVED_ATTRIBUTES = {"checkpoint_seconds"}
 
 # Parameters with a default that were added later, so that old files lack them.
 _NEW_PARAMETERS = {"PartialFit": {"radius"}}
@@ -302,7 +303,8 @@ class _Decoder:
             raise ValueError(f"the attribute names of {name} in it are not strings")
         result: Any = object.__new__(OBJECTS[name])
         if name.startswith("orthodrome."):
-            result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in state})
+            kept = [key for key in state if key not in _REMOVED_ATTRIBUTES]
+            result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in kept})
             check_parameters(result)
         else:  # warns if another version of scikit-learn wrote it
             result.__setstate__(dict(state))

@@ -22,11 +22,10 @@ _N_STARTS, _SEARCH_TOL, _TOL = 3, 1e-8, 1e-12
 
 @dataclass
 class _Preimages:
-    """Centres in the domain, their labels, and which centres start at the mean."""
+    """Centres in the domain, and their labels."""
 
     points: Array
     labels: Indices
-    fresh: Array
 
 
 class PreimageCenters(Centers):
@@ -92,23 +91,23 @@ class PreimageCenters(Centers):
             p = self.weights / sums[run.labels]
             if run.centers is None:
                 points = np.zeros((len(sums), self.X.shape[1]), dtype=self.X.dtype)
-                run.centers = _Preimages(points, run.labels, np.ones(len(sums), dtype=bool))
+                run.centers = _Preimages(points, run.labels)
             run.settled = bool(
-                not (run.centers.fresh & (sums > 0)).any()
+                not (run.fresh & (sums > 0)).any()
                 and np.array_equal(run.centers.labels, run.labels)
             )
             if run.settled:
                 run.settled = self._settle(run, p)
             else:
                 self._step(run, p)
-            run.centers.labels, run.centers.fresh = run.labels.copy(), sums == 0
+            run.centers.labels, run.fresh = run.labels.copy(), sums == 0
             run.squared = self.squared(run.centers.points)
             run.squared[:, sums == 0] = np.inf
 
     def _step(self, run: Run, p: Floats) -> None:
         """Move each centre by one fixed-point step; fresh centres move to the mean."""
         old = run.centers
-        means = self.domain.means(run.scattered(p).T) if old.fresh.any() else old.points
+        means = self.domain.means(run.scattered(p).T) if run.fresh.any() else old.points
         d2 = self._center_distances(run, old.points)
         _, weights = negated_squared_angles(self.kernel, d2[None], p[None])
         # otherwise the objective would increase, or all weights underflow
@@ -120,14 +119,14 @@ class PreimageCenters(Centers):
         fraction = np.ones(len(targets))
         for _ in range(30):
             new = self.domain.step_toward(old.points, targets, fraction)[0]
-            new = np.where(old.fresh[:, None], means, new)
+            new = np.where(run.fresh[:, None], means, new)
             after = self._objectives(run, p, self._center_distances(run, new))
-            worse = ~old.fresh & (after > before + rounding_error)
+            worse = ~run.fresh & (after > before + rounding_error)
             if not worse.any():
                 break
             fraction[worse] /= 4
         # reject steps without improvement, which would oscillate near a cusp
-        idle = ~old.fresh & (after > before - rounding_error)
+        idle = ~run.fresh & (after > before - rounding_error)
         old.points = np.where(idle[:, None], old.points, new).astype(self.X.dtype)
 
     def _settle(self, run: Run, p: Floats) -> bool:

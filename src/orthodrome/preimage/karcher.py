@@ -19,8 +19,8 @@ from .._core.checks import (
 from .._core.status import Status, warn_unless_converged
 from .._core.types import Array, Data, Floats, Indices
 from ..gram import Scaled, gram_operator
-from ..gram.unit import squared_radius
 from ..kernels import Geodesic, Kernel, Radial
+from ..kernels._unit import squared_radius
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles

@@ -1,9 +1,8 @@
-"""Geometry of the unit sphere, in explicit coordinates and in coefficients over a Gram operator."""
+"""Geometry of the unit sphere, in coordinates and, for means, over a Gram operator."""
 
 from .karcher import KarcherMean, karcher_mean
-from .maps import distance, exp, exp_at_pole, log, log_at_pole
+from .maps import distance, exp, exp_at_pole, geodesic_distances, log, log_at_pole
 from .nested import NestedSpheres, nested_spheres
-from .pairwise import geodesic_distances
 
 __all__ = [
     "KarcherMean",

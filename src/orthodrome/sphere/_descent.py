@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.checks import check_numbers
+from .._core.checks import check_finite_vector
 from .._core.status import Status
-from .._core.types import Callback, Floats
-from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
+from .._core.threads import VALUE_WORK, run_over_rows
+from .._core.types import Array, Callback, Floats
+from .._core.unit import ANTIPODAL, angles_from_chords, angles_from_cosines, check_cosines
 from ..coordinates import pivoted_cholesky
-from ._points import Coefficients, Coordinates, Space, Vector
+from ..gram import GramOperator
+from ..kernels._unit import squared_radius
 
-_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # relative rounding error of an objective
+_EPS = float(np.finfo(np.float64).eps)
+_ROUNDING = 16 * _EPS  # relative rounding error of an objective
 _ORTHOGONAL = 0.2  # restart if gradients overlap by a larger fraction (Powell)
 _PATIENCE = 10  # stop after this many iterations without progress
 # Recompute the mean from Σ w y at most this often, and only if w · c is larger.
@@ -26,13 +29,131 @@ _MAX_RANK, _MAX_FACTOR = 512, 2**23
 
 
 @dataclass(frozen=True)
-class Descent:
-    """Result of a descent."""
+class Vector:
+    """A vector and its inner products with all points."""
 
-    mean: Vector
-    n_iter: int
-    status: Status
-    history: tuple[dict[str, Any], ...]
+    vector: Floats
+    products: Floats
+
+    def combined(self, a: float, other: Vector, b: float) -> Vector:
+        """Return a self + b other."""
+        return Vector(a * self.vector + b * other.vector, a * self.products + b * other.products)
+
+    def over(self, length: float) -> Vector:
+        """Return self / length."""
+        return Vector(self.vector / length, self.products / length)
+
+
+class _Space:
+    """Points on the sphere, given as coordinates or as a Gram operator.
+
+    Subclasses have the attributes `n` (number of points), `size` (length of a vector), `dtype` (of
+    the result) and `eps` (machine epsilon of the inner products).
+    """
+
+    def inner(self, a: Vector, b: Vector) -> float:
+        """Return the inner product of two vectors."""
+        return float(a.vector @ b.vector)
+
+    def squared_norm(self, a: Vector) -> float:
+        """Return the squared length of a vector; never negative."""
+        return self.inner(a, a)
+
+    def rounding(self, gradient: Vector) -> float:
+        """Return the rounding error of ‖g‖² that does not come from g."""
+        return 0.0
+
+    def growth(self, mean: Vector, first: Vector) -> float:
+        """Return the factor by which the coefficients of the mean have grown."""
+        return 1.0
+
+
+class Coefficients(_Space):
+    """Vectors as coefficients over the points of a Gram operator."""
+
+    def __init__(self, gram: GramOperator) -> None:
+        self.gram = gram
+        self.n = self.size = gram.shape[0]
+        self.dtype = np.dtype(np.float64)
+        self.eps = float(np.finfo(gram.dtype).eps)
+        squared_radius(gram.diagonal(), expected=1.0, what="points")
+
+    def at(self, vector: Floats) -> Vector:
+        # with float64 coefficients, sums over a float32 Gram matrix are as exact as its entries
+        return Vector(vector, np.asarray(self.gram @ vector, dtype=np.float64))
+
+    combine = at
+
+    def inner(self, a: Vector, b: Vector) -> float:
+        return float(a.vector @ b.products)
+
+    def squared_norm(self, a: Vector) -> float:
+        square = self.inner(a, a)
+        # rounding errors of the products and of the matrix itself
+        rounding = 100 * self.rounding(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
+        if square < -rounding:
+            raise ValueError(
+                f"A vector has the squared length {square:.2g}: the kernel is not positive "
+                "definite on these data. Choose another kernel."
+            )
+        return max(square, 0.0)
+
+    def angles(self, mean: Vector) -> tuple[Floats, Floats]:
+        return angles_from_cosines(mean.products)
+
+    def gradient(self, mean: Vector, weights: Floats) -> Vector:
+        return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
+
+    def rounding(self, gradient: Vector) -> float:
+        # cancellation of large coefficients in feature space causes rounding errors
+        return _EPS * float(np.abs(gradient.vector).sum())
+
+    def growth(self, mean: Vector, first: Vector) -> float:
+        norm, first_norm = (max(1.0, float(np.linalg.norm(v.vector))) for v in (mean, first))
+        return norm / first_norm
+
+
+class Coordinates(_Space):
+    """Vectors as coordinates; small angles and gradients are computed from differences."""
+
+    def __init__(self, points: Array, dtype: Any = np.float64) -> None:
+        # Normalise, so that angles from differences and from products agree. Do not divide vectors
+        # that have unit length already: the rounding errors would separate near points.
+        lengths = np.linalg.norm(points.astype(np.float64, copy=False), axis=1)
+        lengths[np.abs(lengths - 1) <= 4 * _EPS] = 1.0
+        self.points: Floats = points / lengths[:, None]
+        self.n, self.size = points.shape
+        self.dtype = np.dtype(dtype)
+        self.eps = float(np.finfo(dtype).eps)
+
+    def combine(self, weights: Floats) -> Vector:
+        return self.at(weights @ self.points)
+
+    def at(self, vector: Floats) -> Vector:
+        return Vector(vector, self.points @ vector)
+
+    def angles(self, mean: Vector) -> tuple[Floats, Floats]:
+        def chords(rows: slice) -> Floats:
+            return np.linalg.norm(self.points[rows] - mean.vector, axis=1)
+
+        work = VALUE_WORK * self.points.size
+        chord = np.concatenate(run_over_rows(chords, self.n, work=work))
+        sums = np.sqrt(np.maximum(4 - chord**2, 0.0))
+        far = chord > sums
+        sums[far] = np.linalg.norm(self.points[far] + mean.vector, axis=1)
+        return angles_from_chords(chord, sums)
+
+    def gradient(self, mean: Vector, weights: Floats) -> Vector:
+        # Σ w (y - c μ) is summed as differences y - μ, which are accurate for near points
+        def partial_sum(rows: slice) -> Floats:
+            return weights[rows] @ (self.points[rows] - mean.vector)
+
+        g = np.sum(run_over_rows(partial_sum, self.n, work=VALUE_WORK * self.points.size), axis=0)
+        return self.at(g - (g @ mean.vector) * mean.vector)
+
+
+#: Points whose Karcher mean is computed.
+Space: TypeAlias = Coefficients | Coordinates
 
 
 def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
@@ -47,11 +168,7 @@ def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
                 "choose another kernel."
             )
         return first.over(np.sqrt(square))
-    vector = check_numbers(initial, "initial", "karcher_mean", ensure_2d=False, dtype=np.float64)
-    if vector.shape != (space.size,):
-        raise ValueError(
-            f"initial of karcher_mean must have shape ({space.size},); got {vector.shape}."
-        )
+    vector = check_finite_vector(initial, space.size, "initial", "karcher_mean")
     first = space.at(vector / max(float(np.abs(vector).max()), np.finfo(np.float64).tiny))
     square = space.inner(first, first)
     if not square > 64 * space.eps * float(np.abs(first.vector).sum()) ** 2 / space.size:
@@ -59,30 +176,61 @@ def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
     return first.over(np.sqrt(square))
 
 
+@dataclass
+class Record:
+    """History of a descent."""
+
+    callback: Callback | None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    n_iter: int = 0
+    n_recomputed: int = 0
+    idle: int = 0
+    lowest: float = np.inf
+    smallest: float = np.inf
+    is_reported: bool = False
+
+    def add(self, current: _Evaluation) -> None:
+        """Add an iteration; count those without progress."""
+        progress = current.norm < 0.9 * self.smallest or current.ceiling < self.lowest
+        self.idle = 0 if progress else self.idle + 1
+        self.lowest = min(self.lowest, current.objective)
+        self.smallest = min(self.smallest, current.norm)
+        if not self.is_reported:
+            self.history.append({"objective": current.objective, "gradient_norm": current.norm})
+            if self.callback is not None:
+                self.callback(self.history[-1])
+        self.is_reported = False
+
+
 def descend(
     space: Space, p: Floats, first: Vector, tol: float, max_iter: int, callback: Callback | None
-) -> Descent:
+) -> tuple[Vector, Status, Record]:
     """Minimise Σ p θ² from a unit vector.
 
     Coefficients over linearly dependent points are not unique. For widely spread points they can
     grow from step to step, until cancellation leaves only rounding errors. If that happens and the
     rank is low, the descent continues in coordinates.
     """
-    descent = _conjugate_gradients(space, p, first, tol, max_iter, callback)
-    if descent.status is not Status.CANCELLING or not isinstance(space, Coefficients):
-        return descent
+    record = Record(callback)
+    mean, status = _conjugate_gradients(space, p, first, tol, max_iter, record)
+    if status is not Status.CANCELLING or not isinstance(space, Coefficients):
+        return mean, status, record
+    # the last point has been reported
+    record = Record(callback, record.history, record.n_iter, is_reported=True)
     limit, max_rank = 32 * space.eps, min(_MAX_RANK, max(1, _MAX_FACTOR // space.n))
     factor, residual = pivoted_cholesky(space.gram, tol=limit, max_rank=max_rank)
-    if not residual <= limit:  # the rank is too high: continue as far as rounding errors allow
-        return _check_end(
-            space, _conjugate_gradients(space, p, descent.mean, tol, max_iter, callback, descent)
-        )
-    coordinates = Coordinates(factor, space.gram.dtype)
-    start = _normalized(coordinates, coordinates.at(descent.mean.vector @ factor))
-    end = _conjugate_gradients(coordinates, p, start, tol, max_iter, callback, descent)
-    # the smallest coefficients that give this point
-    smallest = np.linalg.lstsq(factor.T, end.mean.vector, rcond=None)[0].astype(np.float64)
-    return replace(end, mean=Vector(smallest, end.mean.products))
+    if residual <= limit:
+        coordinates = Coordinates(factor, space.gram.dtype)
+        start = _normalized(coordinates, coordinates.at(mean.vector @ factor))
+        mean, status = _conjugate_gradients(coordinates, p, start, tol, max_iter, record)
+        # the smallest coefficients that give this point
+        smallest = np.linalg.lstsq(factor.T, mean.vector, rcond=None)[0].astype(np.float64)
+        return Vector(smallest, mean.products), status, record
+    # the rank is too high: continue as far as rounding errors allow
+    mean, status = _conjugate_gradients(space, p, mean, tol, max_iter, record)
+    exact = space.at(mean.vector)
+    error = max(abs(space.inner(exact, exact) - 1), record.history[-1]["gradient_norm"])
+    return mean, Status.CANCELLING if status.converged and error > 1e-6 else status, record
 
 
 def _normalized(space: Space, vector: Vector) -> Vector:
@@ -96,92 +244,47 @@ def _normalized(space: Space, vector: Vector) -> Vector:
     return vector.over(float(np.sqrt(square)))
 
 
-def _check_end(space: Space, end: Descent) -> Descent:
-    """Return the result, with status CANCELLING if rounding errors have spoilt the mean."""
-    mean = space.at(end.mean.vector)
-    error = abs(space.inner(mean, mean) - 1)
-    if end.status.converged and max(error, end.history[-1]["gradient_norm"]) > 1e-6:
-        return replace(end, status=Status.CANCELLING)
-    return end
-
-
-@dataclass(frozen=True)
-class _Evaluation:
+class _Evaluation(NamedTuple):
     """The objective and its gradient g at a point.
 
-    `angle_ratios` are θ / sin θ. `square` is ‖g‖², `rounding` is its rounding error, and `norm` is
-    the root of their sum. Objectives up to `ceiling` differ by rounding errors only.
+    `angle_ratios` are θ / sin θ. `square` is ‖g‖², and `rounding` is its rounding error.
     """
 
     angle_ratios: Floats
     objective: float
-    ceiling: float
     gradient: Vector
     square: float
     rounding: float
-    norm: float
+
+    @property
+    def norm(self) -> float:
+        """Return the root of the square plus its rounding error."""
+        return float(np.sqrt(self.square + self.rounding))
+
+    @property
+    def ceiling(self) -> float:
+        """Return the largest objective that differs by rounding errors only."""
+        return self.objective + _ROUNDING * (1 + self.objective)
 
 
 def _evaluate(space: Space, p: Floats, mean: Vector) -> _Evaluation:
     check_cosines(mean.products, space.eps, "the points")
-    angles, angle_ratios = space.angles(mean)
+    angles, ratios = space.angles(mean)
     # Log is not defined at the antipode
-    angle_ratios = np.where(1 + mean.products > ANTIPODAL * space.eps, angle_ratios, 0.0)
-    gradient = space.gradient(mean, p * angle_ratios)
-    objective = float(p @ angles**2)
-    square, rounding = space.squared_norm(gradient), space.rounding(gradient)
-    return _Evaluation(
-        angle_ratios,
-        objective,
-        ceiling=objective + _ROUNDING * (1 + objective),
-        gradient=gradient,
-        square=square,
-        rounding=rounding,
-        norm=float(np.sqrt(square + rounding)),
-    )
-
-
-class _Record:
-    """History of the iterations, including those of an earlier descent that is continued."""
-
-    def __init__(self, callback: Callback | None, before: Descent | None = None) -> None:
-        self.callback = callback
-        self.history = [] if before is None else list(before.history)
-        self.n_iter = 0 if before is None else before.n_iter
-        self.is_reported = before is not None  # the earlier descent has reported its last point
-        self.n_recomputed = self.idle = 0
-        self.lowest = self.smallest = np.inf
-
-    def add(self, current: _Evaluation) -> None:
-        progress = current.norm < 0.9 * self.smallest or current.ceiling < self.lowest
-        self.idle = 0 if progress else self.idle + 1
-        self.lowest = min(self.lowest, current.objective)
-        self.smallest = min(self.smallest, current.norm)
-        if not self.is_reported:
-            self.history.append({"objective": current.objective, "gradient_norm": current.norm})
-            if self.callback is not None:
-                self.callback(self.history[-1])
-        self.is_reported = False
-
-    def end(self, mean: Vector, status: Status) -> Descent:
-        return Descent(mean, self.n_iter, status, tuple(self.history))
+    ratios = np.where(1 + mean.products > ANTIPODAL * space.eps, ratios, 0.0)
+    g = space.gradient(mean, p * ratios)
+    return _Evaluation(ratios, float(p @ angles**2), g, space.squared_norm(g), space.rounding(g))
 
 
 def _conjugate_gradients(
-    space: Space,
-    p: Floats,
-    first: Vector,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-    before: Descent | None = None,
-) -> Descent:
+    space: Space, p: Floats, first: Vector, tol: float, max_iter: int, record: Record
+) -> tuple[Vector, Status]:
     """Minimise with the method of Polak and Ribière, and Powell's restart.
 
     Stop if the coefficients of the mean cancel, unless this continues an earlier descent.
     """
-    may_cancel = before is not None
-    record, mean, search = _Record(callback, before), first, None
+    may_cancel = record.is_reported
+    mean, search = first, None
     while True:
         current = _evaluate(space, p, mean)
         record.add(current)
@@ -191,7 +294,7 @@ def _conjugate_gradients(
         if status is None and not may_cancel and space.growth(mean, first) > _CANCELLING:
             status = Status.CANCELLING
         if status is not None:
-            return record.end(mean, status)
+            return mean, status
         if current.square < 100 * current.rounding:
             level = float((p * current.angle_ratios) @ mean.products)
             if level > _MIN_LEVEL and record.n_recomputed < _MAX_RECOMPUTED:
@@ -203,15 +306,15 @@ def _conjugate_gradients(
                 record.n_iter += 1
                 continue
             if not may_cancel or current.square <= current.rounding:
-                return record.end(mean, Status.ROUNDING if may_cancel else Status.CANCELLING)
+                return mean, Status.ROUNDING if may_cancel else Status.CANCELLING
         search = _next_search(space, current, search)
         direction = search.direction
         step = _step_length(p, mean, current, direction, space.inner(direction, current.gradient))
         if step == 0:
-            return record.end(mean, Status.ROUNDING)
+            return mean, Status.ROUNDING
         # move along the great circle, and transport the direction
         cosine, sine = float(np.cos(step)), float(np.sin(step))
-        search = replace(search, direction=direction.combined(cosine, mean, -sine))
+        search = search._replace(direction=direction.combined(cosine, mean, -sine))
         mean = _normalized(space, mean.combined(cosine, direction, sine))
         record.n_iter += 1
 
@@ -225,8 +328,7 @@ def end_of_search(norm: float, tol: float, is_idle: bool, is_last: bool) -> Stat
     return Status.MAX_ITER if is_last else None
 
 
-@dataclass(frozen=True)
-class _Search:
+class _Search(NamedTuple):
     """A unit search direction, its length before normalisation, and the gradient at its start."""
 
     direction: Vector

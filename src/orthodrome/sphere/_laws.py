@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.types import Floats, Indices
+from .._core.types import Array, Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines
 from .maps import exp_at_pole
 
@@ -17,97 +15,39 @@ EPS = float(np.finfo(np.float64).eps)
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-# ---------------------------------------------------------------------------- covariances
+#: The covariance types of scikit-learn's GaussianMixture.
+COVARIANCES = ("full", "tied", "diag", "spherical")
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Eigenvalues and eigenvectors (columns) of a covariance C."""
+def estimate_covariances(kind: str, scatters: Floats, masses: Floats, floor: float) -> Floats:
+    """Return the maximum-likelihood covariances with eigenvalues of at least `floor`.
 
-    values: Floats
-    vectors: Floats
-
-    @property
-    def log_determinant(self) -> float:
-        """The log-determinant log |C|."""
-        return float(np.log(self.values).sum())
-
-    @property
-    def whitening(self) -> Floats:
-        """A matrix W with W Wᵀ = C⁻¹."""
-        return self.vectors / np.sqrt(self.values)
-
-    @property
-    def matrix(self) -> Floats:
-        """The matrix C."""
-        return (self.vectors * self.values) @ self.vectors.T
-
-
-@dataclass(frozen=True)
-class CovarianceKind:
-    """A covariance type: the constraints on the covariances of the components.
-
-    Attributes
-    ----------
-    estimate : callable
-        ``estimate(scatters, masses, floor)`` returns the maximum-likelihood covariances with
-        eigenvalues of at least `floor`. The scatters Σ P t tᵀ have shape (k, q, q), the masses Σ P
-        have shape (k,).
-    n_parameters : callable
-        ``n_parameters(k, q)`` returns the number of free parameters.
-    oriented : bool
-        Whether the covariance depends on the directions of the frame.
-    shared : bool
-        Whether all components have the same covariance.
+    The scatters Σ P t tᵀ have shape (k, q, q), the masses Σ P have shape (k,).
     """
+    if kind == "full":
+        return _clip_eigenvalues(scatters / masses[:, None, None], floor)
+    if kind == "tied":
+        return _clip_eigenvalues(scatters.sum(axis=0) / masses.sum(), floor)
+    variances = np.einsum("kqq->kq", scatters) / masses[:, None]
+    return np.maximum(variances if kind == "diag" else variances.mean(axis=1), floor)
 
-    estimate: Callable[[Floats, Floats, float], Floats]
-    n_parameters: Callable[[int, int], int]
-    oriented: bool = False
-    shared: bool = False
 
-
-def _clip_eigenvalues(matrix: Floats, floor: float) -> Floats:
+def _clip_eigenvalues(matrices: Floats, floor: float) -> Floats:
     """Clip eigenvalues at `floor` from below.
 
     This is the maximum-likelihood covariance under that bound.
     """
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    symmetric = (matrices + np.swapaxes(matrices, -1, -2)) / 2
+    values, vectors = np.linalg.eigh(symmetric)
     # smaller eigenvalues cannot be distinguished from rounding errors
-    floor = max(floor, 4 * len(values) * float(EPS * values[-1]))
-    if values[0] >= floor:
-        return (matrix + matrix.T) / 2
-    return (vectors * np.maximum(values, floor)) @ vectors.T
+    floors = np.maximum(floor, 4 * values.shape[-1] * EPS * values[..., -1:])
+    clipped = with_spectrum(np.maximum(values, floors), vectors)
+    return np.where((values[..., :1] >= floors)[..., None], symmetric, clipped)
 
 
-def _full(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return np.array(
-        [_clip_eigenvalues(s / mass, floor) for s, mass in zip(scatters, masses, strict=True)]
-    )
-
-
-def _tied(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return _clip_eigenvalues(scatters.sum(axis=0) / masses.sum(), floor)
-
-
-def _diagonal(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return np.maximum(np.einsum("kqq->kq", scatters) / masses[:, None], floor)
-
-
-def _spherical(scatters: Floats, masses: Floats, floor: float) -> Floats:
-    return np.maximum(np.einsum("kqq->k", scatters) / (scatters.shape[1] * masses), floor)
-
-
-#: The covariance types of scikit-learn's GaussianMixture.
-COVARIANCES = {
-    "full": CovarianceKind(_full, lambda k, q: k * q * (q + 1) // 2),
-    "tied": CovarianceKind(_tied, lambda k, q: q * (q + 1) // 2, oriented=True, shared=True),
-    "diag": CovarianceKind(_diagonal, lambda k, q: k * q, oriented=True),
-    "spherical": CovarianceKind(_spherical, lambda k, q: k),
-}
-
-
-# ---------------------------------------------------------------------------- mixtures
+def with_spectrum(values: Floats, vectors: Floats) -> Floats:
+    """Return matrices with these eigenvalues and eigenvectors."""
+    return (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 @dataclass(frozen=True)
@@ -124,7 +64,7 @@ class Mixture:
         Covariances in the frames of :func:`tangent_frame_at`: of shape (k, q, q) for "full", (k, q)
         for "diag", (q, q) for "tied", (k,) for "spherical".
     kind : str
-        The covariance type, a key of :data:`COVARIANCES`.
+        The covariance type, one of :data:`COVARIANCES`.
     """
 
     weights: Floats
@@ -146,30 +86,30 @@ class Mixture:
     def n_parameters(self) -> int:
         """The number of free parameters."""
         k, q = self.n_components, self.n_modes
-        return COVARIANCES[self.kind].n_parameters(k, q) + k * q + k - 1
+        tied = q * (q + 1) // 2
+        own = {"full": k * tied, "tied": tied, "diag": k * q, "spherical": k}[self.kind]
+        return own + k * q + k - 1
 
-    def spectra(self) -> list[Spectrum]:
-        """Return the eigendecomposition of each covariance."""
-        k, q, found = self.n_components, self.n_modes, self.covariances
-        if self.kind == "tied":
-            return [Spectrum(*np.linalg.eigh(found))] * k
-        if self.kind == "full":
-            return [Spectrum(*np.linalg.eigh(matrix)) for matrix in found]
-        diagonals = found if self.kind == "diag" else np.repeat(found[:, None], q, axis=1)
-        return [Spectrum(values, np.eye(q)) for values in diagonals]
+    def spectra(self) -> tuple[Floats, Floats]:
+        """Return the eigenvalues (k, q) and eigenvectors (k, q, q) of the covariances."""
+        k, q = self.n_components, self.n_modes
+        if self.kind in ("full", "tied"):
+            values, vectors = np.linalg.eigh(self.covariances)
+        else:
+            values, vectors = self.covariances.reshape(k, -1), np.eye(q)
+        return np.broadcast_to(values, (k, q)), np.broadcast_to(vectors, (k, q, q))
 
-    def log_densities(self, points: NDArray[Any]) -> Floats:
+    def log_densities(self, points: Array) -> Floats:
         """Return log P(y | μ_l, C_l) of unit vectors, shape (n, k), without the weights."""
-        return np.ascontiguousarray(Distances.of(points, self).log_densities.T)
+        return np.ascontiguousarray(distances_from_means(points, self).log_densities.T)
 
     def reordered(self, order: Indices) -> Mixture:
         """Return the mixture with these components, in this order."""
-        shared = COVARIANCES[self.kind].shared
         return replace(
             self,
             weights=self.weights[order],
             means=self.means[order],
-            covariances=self.covariances if shared else self.covariances[order],
+            covariances=self.covariances if self.kind == "tied" else self.covariances[order],
         )
 
     def sample(self, n: int, random: np.random.RandomState) -> tuple[Floats, Indices]:
@@ -181,10 +121,10 @@ class Mixture:
         components = random.choice(self.n_components, size=n, p=self.weights)
         normal = random.standard_normal((n, self.n_modes))
         points = np.empty((n, self.n_modes + 1))
-        for number, spectrum in enumerate(self.spectra()):
+        values, vectors = self.spectra()
+        for number, mean in enumerate(self.means):
             rows = components == number
-            tangents = (normal[rows] * np.sqrt(spectrum.values)) @ spectrum.vectors.T
-            mean = self.means[number]
+            tangents = (normal[rows] * np.sqrt(values[number])) @ vectors[number].T
             basis = np.column_stack([mean, tangent_frame_at(mean)])
             points[rows] = exp_at_pole(tangents) @ basis.T if len(tangents) else 0.0
         return points / np.linalg.norm(points, axis=1, keepdims=True), components
@@ -205,8 +145,7 @@ def tangent_frame_at(mean: Floats) -> Floats:
     return frame - np.outer(toward, mean[1:] / (1 + mean[0]))
 
 
-@dataclass(frozen=True)
-class Distances:
+class Distances(NamedTuple):
     """Distances of points from the means of a mixture, arrays of shape (k, n).
 
     `angle_ratios` are θ/sin θ, set to 0 at the antipode, where Log is not defined. `log_densities`
@@ -219,33 +158,24 @@ class Distances:
     squared_mahalanobis: Floats
     log_densities: Floats
 
-    @classmethod
-    def of(cls, points: NDArray[Any], mixture: Mixture) -> Distances:
-        """Compute the distances of all points from all means."""
-        shape = mixture.n_components, len(points)
-        cosines, squared_mahalanobis = np.empty(shape), np.empty(shape)
-        spectra = mixture.spectra()
-        for number, spectrum in enumerate(spectra):
-            mean = mixture.means[number]
-            cosines[number] = points @ mean
-            # differences are accurate for near points; the frame is orthogonal to the mean
-            whitened = (points - mean) @ (tangent_frame_at(mean) @ spectrum.whitening)
-            np.einsum("ij,ij->i", whitened, whitened, out=squared_mahalanobis[number])
-        angles, angle_ratios = angles_from_mean(cosines)
-        squared_mahalanobis *= angle_ratios
-        squared_mahalanobis *= angle_ratios
-        for number, spectrum in enumerate(spectra):
-            # the antipode has no direction: use the largest distance
-            squared_mahalanobis[number, angle_ratios[number] == 0] = np.pi**2 / spectrum.values[0]
-        constants = np.array([spectrum.log_determinant for spectrum in spectra])
-        constants += mixture.n_modes * _LOG_2PI
-        return cls(
-            cosines,
-            angles,
-            angle_ratios,
-            squared_mahalanobis,
-            -0.5 * (squared_mahalanobis + constants[:, None]),
-        )
+
+def distances_from_means(points: Array, mixture: Mixture) -> Distances:
+    """Return the distances of all points from all means."""
+    cosines, squared = np.empty((2, mixture.n_components, len(points)))
+    values, vectors = mixture.spectra()
+    whitening = vectors / np.sqrt(values)[:, None]
+    for number, mean in enumerate(mixture.means):
+        cosines[number] = points @ mean
+        # differences are accurate for near points; the frame is orthogonal to the mean
+        whitened = (points - mean) @ (tangent_frame_at(mean) @ whitening[number])
+        np.einsum("ij,ij->i", whitened, whitened, out=squared[number])
+    angles, angle_ratios = angles_from_mean(cosines)
+    squared *= angle_ratios
+    squared *= angle_ratios
+    # the antipode has no direction: use the largest distance
+    squared = np.where(angle_ratios == 0, np.pi**2 / values.min(axis=1)[:, None], squared)
+    constants = np.log(values).sum(axis=1) + mixture.n_modes * _LOG_2PI
+    return Distances(cosines, angles, angle_ratios, squared, -0.5 * (squared + constants[:, None]))
 
 
 def angles_from_mean(cosines: Floats) -> tuple[Floats, Floats]:
@@ -262,3 +192,8 @@ def scatter(points: Floats, memberships: Floats, mean: Floats) -> Floats:
     scaled *= (angle_ratios * np.sqrt(memberships))[:, None]
     frame = tangent_frame_at(mean)
     return frame.T @ (scaled.T @ scaled) @ frame
+
+
+def scatters_of(points: Floats, memberships: Floats, means: Floats) -> Floats:
+    """Return Σ P t tᵀ in the frame at each mean, shape (k, q, q)."""
+    return np.array([scatter(points, *pair) for pair in zip(memberships, means, strict=True)])

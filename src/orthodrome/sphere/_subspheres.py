@@ -11,7 +11,7 @@ import scipy.linalg
 import scipy.optimize
 from numpy.typing import NDArray
 
-from .._core.types import Floats
+from .._core.types import Array, Floats
 
 #: Smooths the penalty at residual 0 (the paper's ε).
 EPSILON = 1e-5
@@ -182,7 +182,8 @@ class _Search:
         if m > _MAX_EXACT:
             best = {int(np.argmin(self.squares)), int(np.argmin(self.squares - self.mean**2))}
             axes = [np.eye(1, m, i)[0] for i in sorted(best)]
-            return [min(axes, key=self._mean_squared_residual)]
+            angles = [_angles_from(v, self.points)[0] - self.best_radius(v) for v in axes]
+            return [axes[int(np.argmin([self._excess(each, 2) for each in angles]))]]
         second = (self.points * self.weights[:, None]).T @ self.points
         starts = [np.linalg.eigh(second)[1][:, 0]]  # fits great subspheres
         if self.great:
@@ -195,12 +196,6 @@ class _Search:
     def best_radius(self, axis: Floats) -> float:
         """Return the mean angle from an axis, or π/2 for a great subsphere."""
         return np.pi / 2 if self.great else float(self.weights @ _angles_from(axis, self.points)[0])
-
-    def _mean_squared_residual(self, axis: Floats) -> float:
-        """Return the mean squared residual of the subsphere with the best radius."""
-        angles, _ = _angles_from(axis, self.points)
-        radius = np.pi / 2 if self.great else self.weights @ angles
-        return float(self.weights @ (angles - radius) ** 2)
 
     def through_points(self, p: float) -> list[tuple[Floats, float]]:
         """Return the best of many subspheres through random points."""
@@ -397,7 +392,7 @@ def _angles_from(axis: Floats, points: Floats) -> tuple[Floats, Floats]:
     return angles, sines
 
 
-def _angles(cosines: NDArray[Any]) -> tuple[Floats, Floats]:
+def _angles(cosines: Array) -> tuple[Floats, Floats]:
     """Return angles and their sines, which are never 0."""
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))

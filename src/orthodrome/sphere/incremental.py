@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from .._core.types import Floats
 from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
-from .karcher import find_mean
+from .karcher import bending_matrix, find_mean, second_derivative
 from .maps import distance, geodesic_step
-from .newton import bending_matrix, second_derivative
 
 _TOL = 1e-10  # tolerance for the norm of the gradient
 _MAX_ITER = 100

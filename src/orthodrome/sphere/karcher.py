@@ -1,13 +1,14 @@
-"""The weighted Karcher mean on the unit sphere."""
+"""The weighted Karcher mean on the unit sphere, and moments of Log maps at the mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
+import scipy.linalg
+from numpy.typing import ArrayLike
 
 from .._core.checks import (
     check_callback,
@@ -16,14 +17,38 @@ from .._core.checks import (
     check_positive,
     check_sample_weight,
 )
-from .._core.status import Status
+from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
-from .._core.types import Callback, Floats
-from .._core.unit import check_no_antipodes, check_unit_length
+from .._core.types import Array, Callback, Floats
+from .._core.unit import (
+    angles_from_cosines,
+    check_cosines,
+    check_no_antipodes,
+    check_unit_length,
+    squared_angles,
+)
 from .._core.warn import warn_user
+from ..coordinates import Coordinates as CoordinatePoints
+from ..coordinates.blocks import Block
 from ..gram import GramOperator
-from ._descent import descend, first_point
-from ._points import Coefficients, Coordinates, Space
+from ._descent import (
+    Coefficients,
+    Coordinates,
+    Space,
+    bend_ratios,
+    descend,
+    end_of_search,
+    first_point,
+)
+from .maps import geodesic_step
+
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)  # relative rounding error of an objective
+_PATIENCE = 3  # stop after this many passes without progress
+_SAMPLE_TOL = 1e-6  # tolerance for the mean of the sample, which is only an approximation
+_MIN_CURVATURE = 0.1  # lower bound for the mean of θ cot θ in the second derivative
+
+# Size of the sample for the second derivative; larger if coordinates are recomputed in each pass.
+_SAMPLE = {True: 4096, False: 2048}
 
 
 @dataclass(frozen=True)
@@ -53,7 +78,7 @@ class KarcherMean:
         ``objective`` and ``gradient_norm`` before each step, and at the end.
     """
 
-    point: NDArray[Any]
+    point: Array
     cosines: Any
     variance: float
     gradient_norm: float
@@ -145,12 +170,12 @@ def karcher_mean(
     result = find_mean(
         points, weights, tol=tol, max_iter=max_iter, initial=initial, callback=callback
     )
-    warn_about_mean(result, "karcher_mean:", tol)
+    warn_about_mean(result, "karcher_mean", tol)
     return result
 
 
 def find_mean(
-    points: GramOperator | NDArray[Any],
+    points: GramOperator | Array,
     weights: Floats | None,
     *,
     tol: float,
@@ -165,8 +190,9 @@ def find_mean(
         space = Coordinates(points, points.dtype)
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():
-        found = descend(space, p, first_point(space, p, initial), tol, max_iter, callback)
-    mean, last = found.mean, found.history[-1]
+        first = first_point(space, p, initial)
+        mean, status, record = descend(space, p, first, tol, max_iter, callback)
+    last = record.history[-1]
     cosines = np.where(p > 0, mean.products, 1.0)  # points of weight 0 do not count
     check_no_antipodes(cosines, space.eps, "points")
     return KarcherMean(
@@ -176,27 +202,24 @@ def find_mean(
         gradient_norm=last["gradient_norm"],
         n_far=int(np.count_nonzero(cosines <= 0)),
         n_points=space.n,
-        n_iter=found.n_iter,
-        status=found.status,
-        history=found.history,
+        n_iter=record.n_iter,
+        status=status,
+        history=tuple(record.history),
     )
 
 
 def warn_about_mean(
-    mean: Any, what: str, tol: float | None = None, advice: str | None = None
+    mean: KarcherMean, what: str, tol: float | None = None, advice: str | None = None
 ) -> None:
     """Warn if a mean did not converge, or may not be unique because points are far from it.
 
     `tol` is the tolerance, if the user can change it. `advice` replaces the advice of MAX_ITER.
     """
-    status = mean.status
-    if not status.converged:
-        detail = f"gradient norm {mean.gradient_norm:.1e} after {mean.n_iter} steps"
-        if tol is not None:
-            detail = f"{detail}, tol={tol:g}"
-        if advice is None or status is not Status.MAX_ITER:
-            advice = status.advice
-        warn_user(f"{what} {status.value} ({detail}). {advice}", ConvergenceWarning)
+    detail = f"gradient norm {mean.gradient_norm:.1e} after {mean.n_iter} steps"
+    detail += "" if tol is None else f", tol={tol:g}"
+    if mean.status is not Status.MAX_ITER:
+        advice = None
+    warn_unless_converged(mean.status, what, detail, advice)
     if mean.n_far:
         warn_user(
             f"{mean.n_far} of {mean.n_points} points lie a quarter of a great circle or more "
@@ -204,3 +227,152 @@ def warn_about_mean(
             "to another mean.",
             UserWarning,
         )
+
+
+# ---------------------------------------------------------------------- points with coordinates
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """The objective and its derivatives at a point, computed in one pass."""
+
+    point: Floats
+    objective: float
+    rounding: float
+    level: float  # Σ p θ cot θ
+    gradient: Floats
+    norm: float
+    n_far: int
+
+
+def coordinate_mean(points: CoordinatePoints, *, tol: float, max_iter: int) -> KarcherMean:
+    r"""Find the Karcher mean of points with coordinates.
+
+    The search starts from the mean of a sample. The second derivative of the objective there,
+
+    .. math:: H = \sum_n p_n \Bigl(\frac{1 - \theta_n \cot\theta_n}{\theta_n^2}\, z_n z_n^\top
+        + \theta_n \cot\theta_n\, I\Bigr), \qquad z_n = \operatorname{Log}_\mu f_n,
+
+    is used for approximate Newton steps with the gradient over all points. A step that increases
+    the objective is halved.
+
+    Parameters
+    ----------
+    points : Coordinates
+        The points; weights are a column of their rows.
+    tol : float
+        Stop when the norm of the gradient is at most this.
+    max_iter : int
+        The maximum number of steps.
+
+    Returns
+    -------
+    KarcherMean
+        The mean, without cosines. The number of passes is the number of steps plus one.
+    """
+    sample = points.sample(_SAMPLE[points.recomputes])
+    vectors = sample.vectors.astype(np.float64, copy=False)
+    lengths = np.linalg.norm(vectors, axis=1)
+    present = lengths > np.finfo(np.float64).tiny  # zero vectors have no direction
+    directions, p = vectors[present] / lengths[present, None], sample.weights[present]
+    first = find_mean(directions, p, tol=_SAMPLE_TOL, max_iter=max_iter).point.astype(np.float64)
+    bend = bending_matrix(vectors, first, sample.weights)
+    current = best = _evaluate(points, first)
+    evaluations = [current]
+    idle, step = 0, np.zeros_like(first)
+    while (
+        status := end_of_search(best.norm, tol, idle >= _PATIENCE, len(evaluations) > max_iter)
+    ) is None:
+        if current is best:
+            hessian = second_derivative(bend, current.level)
+            step = scipy.linalg.solve(hessian, current.gradient, assume_a="pos")
+            step -= (step @ current.point) * current.point
+        else:
+            step /= 2
+        current = _evaluate(points, geodesic_step(best.point, step))
+        evaluations.append(current)
+        tied = abs(current.objective - best.objective) <= best.rounding
+        better = current.norm < best.norm if tied else current.objective < best.objective
+        if better and not (tied and current.norm >= 0.9 * best.norm):
+            idle = 0
+        elif not float(best.gradient @ step) > best.rounding:  # otherwise a shorter step may help
+            idle += 1
+        if better:
+            best = current
+    return KarcherMean(
+        point=best.point,
+        cosines=None,
+        variance=best.objective,
+        gradient_norm=best.norm,
+        n_far=best.n_far,
+        n_points=points.shape[0],
+        n_iter=len(evaluations) - 1,
+        status=status,
+        history=tuple(
+            {"objective": each.objective, "gradient_norm": each.norm} for each in evaluations
+        ),
+    )
+
+
+def _evaluate(points: CoordinatePoints, point: Floats) -> _Evaluation:
+    total, squares, level, pull, far = points.reduce(partial(pull_sums, point))
+    objective, level = float(squares / total), float(level / total)
+    gradient = pull / total - level * point
+    gradient -= (gradient @ point) * point
+    norm, rounding = float(np.linalg.norm(gradient)), _ROUNDING * (1 + objective)
+    return _Evaluation(point, objective, rounding, level, gradient, norm, int(far))
+
+
+def bending_matrix(vectors: Floats, mean: Floats, weights: Floats) -> Floats:
+    """Return Σ p (1 - θ cot θ)/θ² z zᵀ, the term of H that is not a multiple of the identity."""
+    cosines = vectors @ mean
+    angles, angle_ratios = angles_from_cosines(cosines)
+    # clip, because θ cot θ goes to -∞ at the antipode
+    factors = weights * np.clip(bend_ratios(angles, cosines * angle_ratios), 0.0, 1.0)
+    finite = np.isfinite(angle_ratios)
+    root = np.sqrt(factors[finite])[:, None]
+    z = root * angle_ratios[finite, None] * (vectors[finite] - np.outer(cosines[finite], mean))
+    return np.asarray(z.T @ z)
+
+
+def second_derivative(bend: Floats, level: float) -> Floats:
+    """Return H from its two terms; it is positive definite even if `level` is negative."""
+    return bend + max(level, _MIN_CURVATURE) * np.eye(len(bend))
+
+
+# ---------------------------------------------------------------------- sums over blocks
+
+
+def pull_sums(point: Floats, block: Block) -> tuple[Any, ...]:
+    """Return sums over a block, for the gradient of Σ w θ² at a point.
+
+    These are the sums of the weights w, of w θ², w θ cot θ and w f θ/sin θ, and the number of
+    points outside the open hemisphere.
+    """
+    w = np.ones(block.n) if block.weights is None else block.weights
+    cosines = block.products(point[:, None])[:, 0]
+    check_cosines(cosines, float(np.finfo(block.dtype).eps), "the points")
+    angles, angle_ratios = angles_from_cosines(cosines)
+    # Log is not defined at the antipode
+    pulls = np.multiply(w, angle_ratios, out=np.zeros_like(w), where=np.isfinite(angle_ratios))
+    far = np.count_nonzero((cosines <= 0) & (w > 0))
+    return w.sum(), w @ angles**2, pulls @ cosines, block.combine(pulls), float(far)
+
+
+def log_sums(point: Floats, block: Block) -> tuple[Any, ...]:
+    """Return sums over a block, for the moments of Log maps z at a point of the sphere.
+
+    These are the sums of the weights w, of w z zᵀ, w θ² (with the angles of the points before
+    projection), w (θ/sin θ)², w k(x, x) and w ‖f‖².
+    """
+    w = np.ones(block.n) if block.weights is None else block.weights
+    cosines = block.products(point[:, None])[:, 0]
+    check_no_antipodes(cosines, float(np.finfo(block.dtype).eps), "points")
+    _, angle_ratios = angles_from_cosines(cosines)
+    c, s, mean = (array.astype(block.dtype) for array in (cosines, angle_ratios, point))
+    z = block.vectors() - np.multiply.outer(c, mean)
+    z *= s[:, None]
+    if block.weights is not None:
+        z *= np.sqrt(w).astype(block.dtype)[:, None]
+    total = w @ squared_angles(cosines * block.lengths, block.diagonal)
+    return w.sum(), z.T @ z, total, w @ angle_ratios**2, w @ block.diagonal, w @ block.captured

@@ -6,7 +6,7 @@ Runs from different starts advance together and share each pass over the Gram ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.status import Status
-from .._core.types import Callback, Floats, Indices
+from .._core.types import Array, Callback, Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
@@ -37,6 +37,8 @@ class Run:
     squared : ndarray of shape (n, k)
         Squared distances from the centres, or an increasing function of them; infinite for empty
         clusters.
+    fresh : ndarray of bool of shape (k,)
+        Whether the centre of a cluster must be computed anew.
     centers : object
         The centres, in the form of the geometry.
     inertia : float
@@ -49,6 +51,7 @@ class Run:
 
     labels: Indices
     squared: Floats
+    fresh: Array
     centers: Any = None
     inertia: float = np.inf
     settled: bool = False
@@ -103,10 +106,6 @@ class Centers(ABC):
         """Return the weighted sum of squared distances between points and their centres."""
         return float(self.weights @ run.at_labels(run.squared))
 
-    def reset_center(self, run: Run, cluster: int) -> None:
-        """Reset the centre of a cluster that was empty and now has a single point."""
-        run.centers.fresh[cluster] = True
-
 
 def lloyd(
     geometry: Centers,
@@ -145,7 +144,7 @@ def lloyd(
     runs: list[Run] = []
     for first in range(0, len(starts), group_size):
         group = [
-            Run(np.array(labels), np.full((n, k), np.inf))
+            Run(np.array(labels), np.full((n, k), np.inf), np.ones(k, dtype=bool))
             for labels in starts[first : first + group_size]
         ]
         runs += group
@@ -157,7 +156,7 @@ def lloyd(
     return runs
 
 
-def numbered_by_first(labels: NDArray[Any]) -> tuple[NDArray[np.int32], Indices]:
+def numbered_by_first(labels: Array) -> tuple[NDArray[np.int32], Indices]:
     """Renumber clusters in order of their first points; also return the old numbers."""
     present, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -215,7 +214,7 @@ def _relabel(geometry: Centers, run: Run) -> int:
         sizes[run.labels[farthest]] -= 1
         sizes[cluster] = 1
         run.labels[farthest], squared[farthest] = cluster, 0.0
-        geometry.reset_center(run, int(cluster))
+        run.fresh[cluster] = True
     return int(np.count_nonzero(run.labels != before))
 
 
@@ -275,9 +274,6 @@ class FlatCenters(_GramCenters):
         squares[np.arange(len(chosen)), chosen] = 0.0  # exactly
         return np.maximum(squares, 0.0).T
 
-    def reset_center(self, run: Run, cluster: int) -> None:
-        """Do nothing: centres have no state."""
-
     def _update(self, run: Run, columns: Floats, products: Floats) -> None:
         squares = np.einsum("ic,ic->c", columns, products)
         run.centers = (columns, squares)
@@ -290,13 +286,12 @@ class FlatCenters(_GramCenters):
 class _Means:
     """Karcher means during the search: coefficients and cosines, both (n, k).
 
-    Columns marked in `fresh` start from the normalised mean of their points. `smallest` is the
-    smallest gradient norm since the labels changed; it has not decreased for `idle` iterations.
+    `smallest` is the smallest gradient norm since the labels changed; it has not decreased for
+    `idle` iterations.
     """
 
     coefficients: Floats
     cosines: Floats
-    fresh: NDArray[np.bool_]
     gradient_norms: Floats
     labels: Indices
     smallest: float = np.inf
@@ -324,9 +319,7 @@ class GeodesicCenters(_GramCenters):
         means = super()._combinations(run)
         if run.centers is None:
             n, k = run.squared.shape
-            run.centers = _Means(
-                np.zeros((n, k)), np.zeros((n, k)), np.ones(k, dtype=bool), np.zeros(k), run.labels
-            )
+            run.centers = _Means(np.zeros((n, k)), np.zeros((n, k)), np.zeros(k), run.labels)
         old = run.centers
         if not np.array_equal(old.labels, run.labels):  # the gradients are those of other means
             old.labels, old.smallest, old.idle = run.labels, np.inf, 0
@@ -334,17 +327,24 @@ class GeodesicCenters(_GramCenters):
         _, angle_ratios = angles_from_cosines(cosines)
         # Log is not defined at the antipode
         angle_ratios = np.where(1 + cosines > ANTIPODAL * self.eps, angle_ratios, 0.0)
-        return np.where(old.fresh, means, means * angle_ratios[:, None])
+        return np.where(run.fresh, means, means * angle_ratios[:, None])
 
     def _update(self, run: Run, columns: Floats, products: Floats) -> None:
         means, empty = run.centers, np.asarray(~columns.any(axis=0))
-        first = means.fresh & ~empty
-        self._initialize(means, first, columns, products)
-        later = ~means.fresh & ~empty
+        first = run.fresh & ~empty
+        squares = np.einsum("ic,ic->c", columns[:, first], products[:, first])
+        if np.any(squares <= 64 * self.eps):
+            raise ValueError(
+                "The points of a cluster cancel, as antipodal points do, and have no mean. Choose "
+                "another init, more clusters or another kernel."
+            )
+        means.coefficients[:, first] = columns[:, first] / np.sqrt(squares)
+        means.cosines[:, first] = products[:, first] / np.sqrt(squares)
+        later = ~run.fresh & ~empty
         if later.any():
             self._step(run, later, columns, products)
         means.gradient_norms = np.where(later, means.gradient_norms, np.where(empty, 0.0, np.inf))
-        means.fresh = empty.copy()
+        run.fresh = empty.copy()
         worst = np.abs(means.cosines).argmax(axis=1)
         check_cosines(means.cosines[np.arange(len(worst)), worst], self.eps, "the points")
         angles, _ = angles_from_cosines(means.cosines)
@@ -356,20 +356,7 @@ class GeodesicCenters(_GramCenters):
             bool(np.isfinite(largest)) and means.idle >= _PATIENCE
         )
 
-    def _initialize(
-        self, means: _Means, which: NDArray[np.bool_], columns: Floats, products: Floats
-    ) -> None:
-        """Set means to the normalised means of the points."""
-        squares = np.einsum("ic,ic->c", columns[:, which], products[:, which])
-        if np.any(squares <= 64 * self.eps):
-            raise ValueError(
-                "The points of a cluster cancel, as antipodal points do, and have no mean. Choose "
-                "another init, more clusters or another kernel."
-            )
-        means.coefficients[:, which] = columns[:, which] / np.sqrt(squares)
-        means.cosines[:, which] = products[:, which] / np.sqrt(squares)
-
-    def _step(self, run: Run, which: NDArray[np.bool_], columns: Floats, products: Floats) -> None:
+    def _step(self, run: Run, which: Array, columns: Floats, products: Floats) -> None:
         """Move means along great circles, each by Newton's step."""
         means = run.centers
         level = np.einsum("ic,ic->c", columns, means.cosines)
@@ -405,3 +392,71 @@ def _step_lengths(run: Run, p: Floats, cosines: Floats, slopes: Floats, norms: F
         if not rising.any():
             return steps
         steps[rising] = np.where(steps[rising] > 1e-16, steps[rising] / 2, 0.0)
+
+
+# ---------------------------------------------------------------------- initial centres
+
+#: ``squared(indices)`` returns the squared distances between all points and m of them, (n, m).
+SquaredDistances = Callable[[Indices], Floats]
+
+
+def k_means_plus_plus(
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
+    """Draw points with probabilities proportional to squared distances from earlier points.
+
+    Of 2 + log k candidates, keep the one that reduces the sum of squares most (Arthur and
+    Vassilvitskii, "k-means++: the advantages of careful seeding", 2007).
+    """
+    chosen = [_draw(weights, random)]
+    nearest = squared(np.array(chosen))[:, 0]
+    for _ in range(1, k):
+        probabilities = weights * np.maximum(nearest, 0.0)
+        if not probabilities.any():
+            break
+        candidates = np.unique([_draw(probabilities, random) for _ in range(2 + int(np.log(k)))])
+        distances = np.minimum(squared(candidates), nearest[:, None])
+        best = int(np.argmin(weights @ distances))
+        chosen.append(int(candidates[best]))
+        nearest = distances[:, best]
+    return np.array(chosen)
+
+
+def farthest_first(
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
+    """Draw the first point, then repeatedly choose the point farthest from those chosen.
+
+    (Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.)
+    """
+    chosen = [_draw(weights, random)]
+    nearest = squared(np.array(chosen))[:, 0]
+    for _ in range(1, k):
+        farthest = int(np.argmax(np.where(weights > 0, nearest, -np.inf)))
+        if not nearest[farthest] > 0:
+            break
+        chosen.append(farthest)
+        nearest = np.minimum(nearest, squared(np.array([farthest]))[:, 0])
+    return np.array(chosen)
+
+
+def random_points(
+    squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
+) -> Indices:
+    """Draw distinct points, with probabilities proportional to the weights."""
+    return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
+
+
+#: Functions that choose k points; they return fewer if the others coincide with those.
+SEEDINGS = {
+    "k-means++": k_means_plus_plus,
+    "farthest-first": farthest_first,
+    "random": random_points,
+}
+
+
+def _draw(weights: Floats, random: np.random.RandomState) -> int:
+    """Draw an index with probabilities proportional to the weights."""
+    sums = np.cumsum(weights)
+    index = int(np.searchsorted(sums, random.uniform() * sums[-1], side="right"))
+    return min(index, int(np.flatnonzero(weights)[-1]))

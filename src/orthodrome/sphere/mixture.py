@@ -12,28 +12,229 @@ not normalised over the sphere. If C is small compared with π², the missing co
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
+from .._core.kinds import is_dask_array
 from .._core.status import Status
-from .._core.types import Callback, Floats
-from ._clouds import Cloud, Expected, scatters_of
-from ._laws import COVARIANCES, EPS, Mixture, Spectrum, tangent_frame_at
+from .._core.types import Array, Callback, Floats, Indices
+from .._core.unit import ANTIPODAL
+from ..rows import Rows
+from ..rows.dask import rows_of
+from ._descent import bend_ratios
+from ._laws import (
+    EPS,
+    Distances,
+    Mixture,
+    angles_from_mean,
+    distances_from_means,
+    estimate_covariances,
+    scatters_of,
+    tangent_frame_at,
+    with_spectrum,
+)
 from .karcher import find_mean
 from .maps import geodesic_step
 
-__all__ = [
-    "COVARIANCES",
-    "Mixture",
-    "MixtureFit",
-    "expectation_maximization",
-    "first_mixture",
-    "tangent_frame_at",
-]
-
 _ROUNDING = 1e-10  # smaller decreases of the mean log-likelihood are rounding errors
 _MAX_HALVINGS = 8  # after so many halvings of a step, the mean is not moved
+
+
+_BLOCK = 16384  # number of points in a block
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Results of the E step for a mixture.
+
+    Attributes
+    ----------
+    mixture : Mixture
+        The mixture.
+    likelihood : float
+        The weighted mean of log P(y).
+    masses : ndarray of shape (k,)
+        Σ P_nl p_n of each component.
+    squared_distances : ndarray of shape (k,)
+        Σ P_nl p_n d² of each component, with Mahalanobis distances d.
+    steps : ndarray of shape (k, q)
+        The step of each mean, in the frame at that mean.
+    total : float
+        The sum of the weights.
+    memberships : ndarray of shape (n, k) or None
+        P_nl w_n; None if the rows are lazy.
+    """
+
+    mixture: Mixture
+    likelihood: float
+    masses: Floats
+    squared_distances: Floats
+    steps: Floats
+    total: float
+    memberships: Floats | None = None
+
+
+# ---------------------------------------------------------------------------- functions of a block
+
+
+def _block(points: Any, weights: Any) -> tuple[Array, Floats]:
+    points = np.asarray(points, dtype=np.float64)
+    return points, np.ones(len(points)) if weights is None else weights
+
+
+def _memberships(points: Floats, w: Floats, mixture: Mixture) -> tuple[Floats, Floats, Distances]:
+    """Return P_nl w_n of shape (k, n), log P(y) of shape (n,), and the distances from the means."""
+    distances = distances_from_means(points, mixture)
+    memberships = distances.log_densities + np.log(mixture.weights)[:, None]
+    evidence = logsumexp(memberships, axis=0)
+    memberships -= evidence
+    np.exp(memberships, out=memberships)
+    memberships *= w
+    return memberships, evidence, distances
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums over a block: weights, log P(y), masses, squared distances, pulls and scatters.
+
+    Pulls are weighted sums of the points, from which the steps of the means are computed. They have
+    shape (k, d) for Karcher means, and (2 k, d) for maximum-likelihood means. If `memberships` is
+    an array, the memberships of the points are written to it.
+    """
+
+    mixture: Mixture
+    mean_update: str
+    memberships: Floats | None = None
+
+    rows_at_once = _BLOCK
+
+    @property
+    def needs_scatters(self) -> bool:
+        """Whether steps depend on the scatters, because frames rotate as the means move."""
+        return self.mean_update != "karcher" and self.mixture.kind in ("tied", "diag")
+
+    def __call__(self, points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+        points, w = _block(points, weights)
+        memberships, evidence, distances = _memberships(points, w, self.mixture)
+        if self.memberships is not None:
+            self.memberships[start : start + len(points)] = memberships.T
+        pulls = memberships * distances.angle_ratios
+        if self.mean_update != "karcher":
+            levels = distances.cosines * distances.angle_ratios  # θ cot θ
+            bends = bend_ratios(distances.angles, levels) * distances.squared_mahalanobis
+            pulls = np.vstack([pulls * levels, pulls * bends])
+        scatters: Any = 0.0
+        if self.needs_scatters:
+            scatters = scatters_of(points, memberships, self.mixture.means)
+        squared = np.vecdot(memberships, distances.squared_mahalanobis)
+        return w.sum(), w @ evidence, memberships.sum(axis=1), squared, pulls @ points, scatters
+
+    def steps(self, pulls: Floats, masses: Floats, scatters: Floats) -> Floats:
+        """Return the step of each mean, in the frame at that mean, from sums over all points."""
+        k, means = self.mixture.n_components, self.mixture.means
+        frames = [tangent_frame_at(mean) for mean in means]
+        steps = np.array([pulls[number] @ frames[number] for number in range(k)])
+        if self.mean_update != "karcher":
+            values, vectors = self.mixture.spectra()
+            covariances, inverses = (with_spectrum(v, vectors) for v in (values, 1 / values))
+            for number, C in enumerate(covariances):
+                steps[number] += C @ (pulls[k + number] @ frames[number])
+                m, past = means[number, 1:], 1 + means[number, 0]
+                if self.needs_scatters and past > ANTIPODAL * EPS:
+                    # if the mean moves by δ, its frame rotates by (m δᵀ - δ mᵀ) / (1 + μ_1)
+                    turn = C @ (scatters[number] @ (inverses[number] @ m)) - scatters[number] @ m
+                    steps[number] += turn / past
+        return steps / np.maximum(masses, np.finfo(np.float64).tiny)[:, None]
+
+
+@dataclass(frozen=True)
+class _Scatters:
+    """Sums of P t tᵀ over a block, at the new means of the components `numbers`."""
+
+    mixture: Mixture
+    numbers: Indices
+    means: Floats
+
+    rows_at_once = _BLOCK
+
+    def __call__(
+        self, points: Any, start: int, weights: Any = None, memberships: Any = None
+    ) -> tuple[Any, ...]:
+        points, w = _block(points, weights)
+        known = _memberships(points, w, self.mixture)[0] if memberships is None else memberships.T
+        return (scatters_of(points, known[self.numbers], self.means),)
+
+
+def _evidence(points: Any, start: int, weights: Any = None, *, mixture: Mixture) -> Floats:
+    """Return log P(y) for the points of a block; infinity for points of weight 0."""
+    points, w = _block(points, weights)
+    return np.where(w > 0, _memberships(points, w, mixture)[1], np.inf)
+
+
+def _spread(points: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
+    """Return the sums of the weights and of squared tangent coordinates at the pole."""
+    points, w = _block(points, weights)
+    _, angle_ratios = angles_from_mean(points[:, 0])
+    return w.sum(), w @ (angle_ratios[:, None] * points[:, 1:]) ** 2
+
+
+# ---------------------------------------------------------------------------- all points
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Weighted points on the sphere. Each iteration of EM makes two passes over them.
+
+    Attributes
+    ----------
+    rows : Rows
+        Unit vectors, with the weights as a column.
+    """
+
+    rows: Rows
+
+    def variance(self) -> float:
+        """Return the mean variance of the tangent coordinates at the pole."""
+        total, squared = self.rows.reduce(_spread)
+        return float((squared / total).mean())
+
+    def expected(self, mixture: Mixture, mean_update: str) -> Expected:
+        """Return the results of an E step, with the steps of the means."""
+        memberships = None
+        if not self.rows.lazy:
+            memberships = np.empty((self.rows.shape[0], mixture.n_components), order="F")
+        sums = _Sums(mixture, mean_update, memberships)
+        total, *found = self.rows.reduce(sums)
+        likelihood, masses, squared, pulls, scatters = (term / total for term in found)
+        steps = sums.steps(pulls, masses, scatters)
+        return Expected(
+            mixture, float(likelihood), masses, squared, steps, float(total), memberships
+        )
+
+    def scatters(self, expected: Expected, numbers: Indices, means: Floats) -> Floats:
+        """Return Σ P t tᵀ of some components in the frames at their new means."""
+        rows = self.rows.zip(memberships=expected.memberships)
+        visit = _Scatters(expected.mixture, numbers, means)
+        return np.asarray(rows.reduce(visit)[0] / expected.total)
+
+    def least_likely(self, expected: Expected, count: int) -> tuple[Floats, Floats]:
+        """Return `count` points of positive weight with the lowest density, and their weights."""
+        evidence = self.rows.map(partial(_evidence, mixture=expected.mixture))
+        if self.rows.lazy:
+            chosen = np.asarray(evidence.argtopk(-min(count, evidence.shape[0])))
+        else:
+            chosen = np.argsort(evidence, kind="stable")[:count]
+        p, weights = np.ones(len(chosen)), self.rows.columns.get("weights")
+        if weights is not None:
+            p = rows_of(weights, chosen) if is_dask_array(weights) else weights[chosen]
+            chosen, p = chosen[p > 0], p[p > 0]
+        return np.asarray(self.rows.take(chosen), dtype=np.float64), p / expected.total
+
+
+# ---------------------------------------------------------------------------- EM
 
 
 @dataclass(frozen=True)
@@ -152,11 +353,11 @@ def expectation_maximization(
 def _m_step(cloud: Cloud, expected: Expected, mean_update: str, floor: float) -> Mixture:
     """Return the mixture after an M step; components without mass do not change."""
     mixture, masses = expected.mixture, expected.masses
-    kind = COVARIANCES[mixture.kind]
+    tied = mixture.kind == "tied"
     alive = masses > 10 * EPS
     usable = np.where(alive, masses, 1.0)
     steps = np.where(alive[:, None], expected.steps, 0.0)
-    before = _costs(masses, mixture.spectra(), expected.squared_distances)
+    before = _costs(masses, mixture.spectra()[0], expected.squared_distances)
     fraction = np.ones(len(masses))
     means, scatters = mixture.means.copy(), np.empty((len(masses), *2 * (mixture.n_modes,)))
     worse = np.ones(len(masses), dtype=bool)
@@ -167,17 +368,17 @@ def _m_step(cloud: Cloud, expected: Expected, mean_update: str, floor: float) ->
             step = tangent_frame_at(mean) @ (fraction[number] * steps[number])
             means[number] = geodesic_step(mean, step, np.pi / 2)
         scatters[moving] = cloud.scatters(expected, moving, means[moving])
-        covariances = kind.estimate(scatters, usable, floor)
-        if not kind.shared:
+        covariances = estimate_covariances(mixture.kind, scatters, usable, floor)
+        if not tied:
             covariances[~alive] = mixture.covariances[~alive]
         new = replace(mixture, weights=masses / masses.sum(), means=means, covariances=covariances)
         if mean_update == "karcher":
             break
-        spectra = new.spectra()
-        pairs = zip((spectrum.whitening for spectrum in spectra), scatters, strict=True)
-        squared = [np.einsum("ij,ik,kj->", w, scatter, w) for w, scatter in pairs]  # Σ P d²
-        increase = _costs(masses, spectra, squared) - before
-        if kind.shared:
+        values, vectors = new.spectra()
+        w = vectors / np.sqrt(values)[:, None]
+        squared = np.einsum("kij,kil,klj->k", w, scatters, w, optimize=True)  # Σ P d²
+        increase = _costs(masses, values, squared) - before
+        if tied:
             increase = np.full_like(increase, increase.sum())
         worse = increase > 1e-12 * (1 + np.abs(before))
         if not worse.any():
@@ -186,10 +387,9 @@ def _m_step(cloud: Cloud, expected: Expected, mean_update: str, floor: float) ->
     return new
 
 
-def _costs(masses: Floats, spectra: list[Spectrum], squared_distances: Any) -> Floats:
+def _costs(masses: Floats, eigenvalues: Floats, squared_distances: Floats) -> Floats:
     """Return ½ (Σ P log |C| + Σ P d²) of each component."""
-    log_determinants = np.array([spectrum.log_determinant for spectrum in spectra])
-    return 0.5 * (masses * log_determinants + np.asarray(squared_distances))
+    return 0.5 * (masses * np.log(eigenvalues).sum(axis=1) + squared_distances)
 
 
 # ---------------------------------------------------------------------------- initial mixtures
@@ -220,7 +420,7 @@ def first_mixture(
         prior_mass = (q + 1) * unit_mass
         ratio = usable / (usable + prior_mass)
         scatters = ratio[:, None, None] * (scatters + prior_mass * pooled)
-    covariances = COVARIANCES[kind].estimate(scatters, usable, floor)
+    covariances = estimate_covariances(kind, scatters, usable, floor)
     weights = np.maximum(masses, np.finfo(np.float64).tiny)
     return Mixture(weights / weights.sum(), means, covariances, kind)
 
@@ -238,7 +438,7 @@ def _reseed_empty(
     points, p = cloud.least_likely(expected, len(empty))
     chosen = np.resize(np.arange(len(points)), len(empty))
     weights[empty], means[empty] = p[chosen], points[chosen]
-    if not COVARIANCES[mixture.kind].shared:
+    if mixture.kind != "tied":
         others = np.delete(np.arange(len(weights)), empty)
         covariances[empty] = np.average(
             mixture.covariances[others], axis=0, weights=mixture.weights[others]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,7 +157,10 @@ class NestedSpheres:
         m = n_features - 1 if circle else n_features
         last = self.radii[len(self.radii) - m :]
         units = np.cumprod(np.concatenate([[1.0], np.sin(last)]))[::-1]
-        found = np.column_stack([self._circle(local), *residuals[::-1][:m]]) * units
+        # signed angles from the mean on the last circle, in (-π, π]
+        angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
+        angle = self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
+        found = np.column_stack([angle, *residuals[::-1][:m]]) * units
         return found if circle else found[:, 1:]
 
     def points(self, scores: ArrayLike) -> Floats:
@@ -214,7 +218,10 @@ class NestedSpheres:
     def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
         """Project points onto the subsphere of a dimension; also return the residuals."""
         given = _matrix(points, "points", self.basis.shape[0])
-        local, residuals = _project_to_span(_rescale_extremes(given), self.basis), []
+        # divide by powers of 2 where squares would overflow or underflow
+        powers = np.frexp(np.abs(given).max(axis=1))[1]
+        powers[np.abs(powers) < _EXTREME] = 0
+        local, residuals = _project_to_span(np.ldexp(given, -powers[:, None]), self.basis), []
         for subsphere in self.subspheres[: self.n_modes - dimension]:
             local, signed, _ = subsphere.split(local)
             residuals.append(signed)
@@ -226,11 +233,6 @@ class NestedSpheres:
         for subsphere, signed in zip(outer[::-1], residuals, strict=True):
             local = subsphere.lift(local, signed)
         return local @ self.basis.T
-
-    def _circle(self, local: Floats) -> Floats:
-        """Return signed angles from the mean on the last circle, in (-π, π]."""
-        angle = np.arctan2(local[:, 1], local[:, 0]) - self.mean_angle
-        return self.orientation * (np.pi - (np.pi - angle) % (2 * np.pi))
 
 
 def nested_spheres(
@@ -320,9 +322,9 @@ def nested_spheres(
     counting = weights > 0
     local = given[counting].astype(np.float64)
     with single_threaded_blas():
-        rule = _Rule(p, sphere, negligible, max_iter)
+        fit = partial(_fit_level, p=p, sphere=sphere, max_iter=max_iter)
         with rows_renumbered(np.flatnonzero(counting)):
-            chain = _chain(local, weights[counting], rule, callback)
+            chain = _chain(local, weights[counting], fit, sphere == "great", negligible, callback)
     if chain.wrap > np.pi:
         warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
@@ -340,18 +342,13 @@ def nested_spheres(
     return chain
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """Parameters of :func:`nested_spheres` for the fit of a subsphere."""
-
-    p: float
-    sphere: str
-    negligible: float
-    max_iter: int
-
-
 def _chain(
-    points: Floats, weights: Floats, rule: _Rule, callback: Callback | None
+    points: Floats,
+    weights: Floats,
+    fit: Callable[..., Subsphere],
+    great: bool,
+    negligible: float,
+    callback: Callback | None,
 ) -> NestedSpheres:
     normalized_weights = weights / weights.sum()
     basis = _span_basis(points, normalized_weights)
@@ -364,9 +361,9 @@ def _chain(
     frame, n_lost, renewed_at, size = basis, 0, np.inf, 1.0
     for level in range(n_levels):
         if local.shape[1] <= _RENEWAL * renewed_at:
-            rotation = _principal_coordinates(local, normalized_weights, rule.sphere == "great")
+            rotation = _principal_coordinates(local, normalized_weights, great)
             local, frame, renewed_at = local @ rotation, frame @ rotation, local.shape[1]
-        found = _fit_level(local, weights, rule, rule.negligible * total / size**2)
+        found = fit(local, weights, negligible * total / size**2)
         fits.append(found)
         axes[level] = frame @ found.axis
         frame = reflected(frame, found.axis)[:, :-1]
@@ -395,13 +392,6 @@ def _matrix(values: ArrayLike, name: str, maximum: int, minimum: int | None = No
         number = f"from {minimum} to {maximum}" if minimum else maximum
         raise ValueError(f"{name} must have {number} columns; got {matrix.shape[1]}.")
     return matrix
-
-
-def _rescale_extremes(points: Floats) -> Floats:
-    """Divide points by powers of 2 if their squares would overflow or underflow."""
-    powers = np.frexp(np.abs(points).max(axis=1))[1]
-    powers[np.abs(powers) < _EXTREME] = 0
-    return np.ldexp(points, -powers[:, None]) if powers.any() else points
 
 
 def _project_to_span(points: Floats, basis: Floats) -> Floats:
@@ -460,7 +450,9 @@ def _canonical_coordinates(
     return tuple(found), frame
 
 
-def _fit_level(local: Floats, weights: Floats, rule: _Rule, negligible: float) -> Subsphere:
+def _fit_level(
+    local: Floats, weights: Floats, negligible: float, *, p: float, sphere: str, max_iter: int
+) -> Subsphere:
     """Fit a subsphere: small, great, or chosen with a criterion.
 
     A coordinate of negligible variance is dropped without a search. The likelihood ratio assumes
@@ -472,30 +464,24 @@ def _fit_level(local: Floats, weights: Floats, rule: _Rule, negligible: float) -
         coordinate = int(np.argmin(spread)) if spread.min() <= negligible else None
 
     def fit(great: bool) -> Subsphere:
-        if coordinate is not None:
-            return _coordinate_subsphere(local, normalized_weights, coordinate, rule.p, great)
-        return fit_subsphere(local, weights, p=rule.p, great=great, max_iter=rule.max_iter)
+        if coordinate is not None:  # the axis of that coordinate, with the mean angle as radius
+            axis = np.eye(1, local.shape[1], coordinate)[0]
+            angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
+            radius = np.pi / 2 if great else float(normalized_weights @ angles)
+            smooth = ((angles - radius) ** 2 + EPSILON) ** (p / 2)
+            found = Subsphere(axis, radius, float(normalized_weights @ smooth), 0)
+            return orient_axis(found, local, normalized_weights, great)
+        return fit_subsphere(local, weights, p=p, great=great, max_iter=max_iter)
 
-    if rule.sphere in ("small", "great"):
-        return fit(rule.sphere == "great")
+    if sphere in ("small", "great"):
+        return fit(sphere == "great")
     small, great = fit(False), fit(True)
     n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
-    sizes = [weights @ np.abs(found.residuals(local)) ** rule.p for found in (great, small)]
+    sizes = [weights @ np.abs(found.residuals(local)) ** p for found in (great, small)]
     log_sizes = [np.log(max(float(size), tiny)) for size in sizes]
-    ratio = 2 * n / rule.p * float(log_sizes[0] - log_sizes[1])
-    limit = np.log(n) if rule.sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
+    ratio = 2 * n / p * float(log_sizes[0] - log_sizes[1])
+    limit = np.log(n) if sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
-
-
-def _coordinate_subsphere(
-    local: Floats, normalized_weights: Floats, coordinate: int, p: float, great: bool
-) -> Subsphere:
-    """Return the subsphere about a coordinate axis with the mean angle as radius."""
-    axis = np.eye(1, local.shape[1], coordinate)[0]
-    angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
-    radius = np.pi / 2 if great else float(normalized_weights @ angles)
-    objective = float(normalized_weights @ ((angles - radius) ** 2 + EPSILON) ** (p / 2))
-    return orient_axis(Subsphere(axis, radius, objective, 0), local, normalized_weights, great)
 
 
 def _circular_mean(angles: Floats, normalized_weights: Floats) -> tuple[float, float]:

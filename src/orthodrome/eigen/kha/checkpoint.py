@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,37 +12,32 @@ import numpy as np
 from ..._core.arrays import Arrays
 from ..._core.checks import check_path
 from ..._core.files import check_regular_file, write_atomically
-from .sweep import PHASES, State
+from .sweep import State
 
-_FORMAT = "orthodrome hebbian checkpoint 1"
+_FORMAT = "orthodrome hebbian checkpoint 2"
 _ARRAYS = ("coefficients", "projections", "log_gains", "eigenvalues")
-_COUNTS = ("clock", "n_passes", "position")
-_PREFIXES = {"state": "", "pass_start": "pass_start_"}
+_COUNTS = ("clock", "n_passes")
 
 
-@dataclass(frozen=True)
-class CheckpointData:
-    """The content of a checkpoint.
+@dataclass
+class Record:
+    """What a run knows between two passes; the content of a checkpoint.
 
     Attributes
     ----------
-    state, pass_start : State
-        The current state, and the state at the start of its pass (None between passes).
+    state : State
+        The current state.
     seed : int
         Seed of the orders of visits.
     history : list of dict
         One entry per pass.
-    pending : dict
-        Seconds and number of clipped steps of the unfinished pass.
     diverged : bool
         Whether the run ended because it diverged.
     """
 
     state: State
-    pass_start: State | None
     seed: int
     history: list[dict[str, Any]]
-    pending: dict[str, float] = field(default_factory=dict)
     diverged: bool = False
 
 
@@ -56,46 +50,31 @@ class Checkpoint:
         The file.
     fingerprint : str
         Digest of data, kernel and parameters; a file with another one raises a ValueError.
-    seconds : float or None
-        Minimum time between two writes; None writes after each pass.
     """
 
-    def __init__(self, path: Any, fingerprint: str, seconds: float | None) -> None:
+    def __init__(self, path: Any, fingerprint: str) -> None:
         self.path = check_path(path, "checkpoint", "hebbian")
-        self._fingerprint, self._seconds = fingerprint, seconds
-        self._written = time.monotonic()
+        self._fingerprint = fingerprint
         folder = self.path.parent
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise ValueError(f"checkpoint: {folder} is missing or has no write access.")
 
-    def due(self, pass_ended: bool) -> bool:
-        """Return whether to write now."""
-        if self._seconds is None:
-            return pass_ended
-        return time.monotonic() - self._written >= self._seconds
-
-    def write(self, data: CheckpointData) -> None:
+    def write(self, record: Record) -> None:
         """Replace the file atomically; if the process is killed, the old file is kept."""
-        arrays: dict[str, Any] = {}
-        numbers: dict[str, Any] = {}
-        for which, prefix in _PREFIXES.items():
-            state = getattr(data, which)
-            for name, value in vars(state).items() if state is not None else ():
-                (arrays if name in _ARRAYS else numbers)[prefix + name] = value
+        numbers = dict(vars(record.state))
+        arrays = {name: numbers.pop(name) for name in _ARRAYS}
         meta = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
-            "seed": str(data.seed),  # an integer with more digits than a JSON number keeps
-            "history": data.history,
-            "pending": data.pending,
-            "diverged": data.diverged,
+            "seed": str(record.seed),  # an integer with more digits than a JSON number keeps
+            "history": record.history,
+            "diverged": record.diverged,
             "numbers": numbers,
         }
         text = np.array(json.dumps(meta))
         write_atomically(self.path, lambda file: np.savez(file, meta=text, **arrays))
-        self._written = time.monotonic()
 
-    def read(self, shape: tuple[int, int] | None = None) -> CheckpointData | None:
+    def read(self, shape: tuple[int, int]) -> Record | None:
         """Return the content of the file, or None if there is no file.
 
         A file from another run, or with coefficients of another shape, raises a ValueError.
@@ -122,57 +101,43 @@ class Checkpoint:
         )
 
 
-def _content(
-    meta: dict[str, Any], archive: Arrays, shape: tuple[int, int] | None
-) -> CheckpointData:
+def _content(meta: dict[str, Any], archive: Arrays, shape: tuple[int, int]) -> Record:
     """Return the content; raise if entries are missing or inconsistent."""
-    # compiled loops rely on the shapes and do not check them
-    entries: dict[str, Any] = {"state": None, "pass_start": None}
     try:
-        for which, prefix in _PREFIXES.items():
-            if which == "state" or prefix + "coefficients" in archive.names:
-                arrays: Any = {name: archive[prefix + name] for name in _ARRAYS}
-                numbers = {name: meta["numbers"][prefix + name] for name in (*_COUNTS, "damping")}
-                entries[which] = State(**arrays, **numbers)
-        entries |= {name: meta[name] for name in ("history", "pending", "diverged")}
-        data = CheckpointData(**entries, seed=int(meta["seed"]))
+        arrays: Any = {name: archive[name] for name in _ARRAYS}
+        state = State(**arrays, **meta["numbers"])
+        record = Record(state, int(meta["seed"]), meta["history"], meta["diverged"])
     except (LookupError, TypeError) as error:
         raise ValueError(f"an entry is missing: {error}") from error
-    states = [state for state in (data.state, data.pass_start) if state is not None]
-    if not all(_is_consistent(state, shape) for state in states) or not _is_history(data):
+    if not (_is_consistent(state, shape) and _is_history(record.history)):
         raise ValueError("its arrays, counts or history are inconsistent")
-    return data
+    if record.seed < 0 or not isinstance(record.diverged, bool):
+        raise ValueError("its seed or its end is not valid")
+    return record
 
 
-def _is_consistent(state: State, shape: tuple[int, int] | None) -> bool:
+def _is_consistent(state: State, shape: tuple[int, int]) -> bool:
     """Return whether arrays and counts match each other and the shape of the run."""
-    found, r = state.coefficients.shape, state.log_gains.size
+    # compiled loops rely on the shapes and do not check them
+    r = state.log_gains.size
     counts = [getattr(state, name) for name in _COUNTS]
     return (
         all(getattr(state, name).dtype == np.float64 for name in _ARRAYS)
-        and (len(found) == 2 if shape is None else found == shape)
-        and found[0] in (r, 2 * r)
-        and state.projections.shape == found
+        and state.coefficients.shape == state.projections.shape == shape
+        and shape[0] in (r, 2 * r)
         and state.log_gains.shape == state.eigenvalues.shape == (r,)
         and all(type(count) is int and count >= 0 for count in counts)
-        and state.position <= found[1]
         and _is_number(state.damping)
     )
 
 
-def _is_history(data: CheckpointData) -> bool:
-    """Return whether history, pending values and seed have the types that a run writes."""
-    entries, pending = data.history, data.pending
-    return (
-        isinstance(entries, list)
-        and all(isinstance(entry, dict) for entry in entries)
-        and all(isinstance(entry.get("diverged"), bool) for entry in entries)
-        and all(_is_number(entry.get("max_residual")) for entry in entries)
-        and isinstance(pending, dict)
-        and pending.keys() in (set(), {*PHASES, "estimate", "clipped"})
-        and all(map(_is_number, pending.values()))
-        and isinstance(data.diverged, bool)
-        and data.seed >= 0
+def _is_history(entries: Any) -> bool:
+    """Return whether a history has the types that a run writes."""
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("diverged"), bool)
+        and _is_number(entry.get("max_residual"))
+        for entry in entries
     )
 
 

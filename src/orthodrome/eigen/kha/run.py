@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._core.digest import digest
 from ..._core.random import one_seed
 from ..._core.status import Status
 from ..._core.threads import single_threaded_blas
-from ..._core.types import Callback, Floats
+from ..._core.types import Array, Callback, Floats, Indices
 from ..._core.warn import warn_user
-from .checkpoint import Checkpoint, CheckpointData
-from .checks import check_same_matrix, check_semidefinite
-from .gains import Gains
-from .ritz import Ritz, component_pairs, estimate_residuals, raw_pairs, rayleigh_ritz
-from .starts import start_from, start_with
-from .sweep import PHASES, State, resolve_block_size, sweep
+from .checkpoint import Checkpoint, Record
+from .starts import Ritz, estimate_residuals, raw_pairs, rayleigh_ritz, start_from, start_with
+from .sweep import Gains, State, quotient, resolve_block_size, sweep
 
 if TYPE_CHECKING:
     from .solver import Hebbian
@@ -36,6 +31,7 @@ _MIN_DAMPING = 2.0**-20
 # 1 / (residual of a pilot) passes, within these limits (experiments/kha/starts.py).
 _HEAD_STARTS = (3.0, 1000.0)
 _MAX_ZEROS = 2**24  # coefficients of components beyond the rank; a few are harmless
+_N_SAMPLED = 32  # number of rows to check
 
 
 @dataclass(frozen=True)
@@ -62,28 +58,22 @@ class HebbianResult:
     history : tuple of dict
         One entry per pass: ``n_pass``; ``eigenvalues``; ``gains`` at its end; ``max_residual``, the
         error estimate relative to the largest eigenvalue; ``clipped``, the fraction of samples
-        whose step was limited; ``diverged``; ``seconds`` per phase: ``rows`` of K', the loop over
-        ``samples``, ``products``, and the ``estimate``.
+        whose step was limited; ``diverged``.
     state : State
         State before the next pass; ``hebbian(..., initial=result)`` continues from it.
     seed : int
         Seed of the orders in which the data are visited.
     """
 
-    coefficients: NDArray[Any]
-    eigenvalues: NDArray[Any]
-    eigenvectors: NDArray[Any]
-    residuals: NDArray[Any]
+    coefficients: Array
+    eigenvalues: Array
+    eigenvectors: Array
+    residuals: Array
     n_passes: int
-    ended: str  # value of the status: results in saved models are plain data
+    status: Status
     history: tuple[dict[str, Any], ...]
     state: State
     seed: int
-
-    @property
-    def status(self) -> Status:
-        """How the run ended."""
-        return Status(self.ended)
 
     @property
     def converged(self) -> bool:
@@ -97,8 +87,8 @@ def run(
     r: int,
     given: Floats | HebbianResult | None,
     n_passes: int,
+    orders: Indices | None = None,
     *,
-    orders: NDArray[np.intp] | None = None,
     polish: bool = True,
     callback: Callback | None = None,
 ) -> HebbianResult:
@@ -111,21 +101,22 @@ def run(
     check_semidefinite(operator)
     block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
     gains = Gains(settings, operator)
-    file, data = None, None
+    file, record = None, None
     if settings.checkpoint is not None:
-        fingerprint = _fingerprint(settings, operator, r, given, orders, block_size)
-        file = Checkpoint(settings.checkpoint, fingerprint, settings.checkpoint_seconds)
-        data = _more_advanced(file.read((r * (1 + gains.meta), n)), given, file)
-        if data is not None:  # the fingerprint does not cover globals used by a kernel function
-            check_same_matrix(data.state, operator, f"{file.path} is the checkpoint of a run")
+        file = Checkpoint(
+            settings.checkpoint, _fingerprint(settings, operator, r, given, orders, block_size)
+        )
+        record = _more_advanced(file.read((r * (1 + gains.meta), n)), given, file)
+        if record is not None:  # the fingerprint does not cover globals used by a kernel function
+            check_same_matrix(record.state, operator, f"{file.path} is the checkpoint of a run")
     with single_threaded_blas():
-        if data is None:
-            data = _initial_data(settings, operator, r, gains, given, block_size)
+        if record is None:
+            record = _first_record(settings, operator, r, gains, given, block_size)
         first = given.n_passes if isinstance(given, HebbianResult) else 0
         last, tol = first + n_passes, settings.tol
         return _Passes(
-            operator, gains, tol, block_size, orders, polish, callback, file, first, last
-        ).run(data)
+            operator, gains, tol, block_size, orders, polish, callback, file, first, last, record
+        ).run()
 
 
 def _fingerprint(
@@ -140,27 +131,25 @@ def _fingerprint(
     return digest(*fixed, None if isinstance(given, HebbianResult) else given, seed)
 
 
-def _more_advanced(
-    data: CheckpointData | None, given: Any, file: Checkpoint
-) -> CheckpointData | None:
-    """Return the data of a checkpoint, or None if `given` is a result with more passes."""
-    if data is None or not isinstance(given, HebbianResult):
-        return data
-    if data.seed != given.seed:
+def _more_advanced(record: Record | None, given: Any, file: Checkpoint) -> Record | None:
+    """Return the record of a checkpoint, or None if `given` is a result with more passes."""
+    if record is None or not isinstance(given, HebbianResult):
+        return record
+    if record.seed != given.seed:
         raise ValueError(
             f"{file.path} is the checkpoint of another run than the result given as initial: their "
             "seeds differ. Delete it, or choose another file."
         )
-    return data if data.state.n_passes >= given.n_passes else None
+    return record if record.state.n_passes >= given.n_passes else None
 
 
-def _initial_data(
+def _first_record(
     settings: Hebbian, operator: Any, r: int, gains: Gains, given: Any, block_size: int
-) -> CheckpointData:
-    """Return the state before the first pass of this run."""
+) -> Record:
+    """Return the record before the first pass of this run."""
     if isinstance(given, HebbianResult):
         check_same_matrix(given.state, operator, "initial of hebbian is a result")
-        return CheckpointData(given.state.copy(), None, given.seed, list(given.history))
+        return Record(given.state.copy(), given.seed, list(given.history))
     seed, start = one_seed(settings.random_state), settings.start
     if given is None:
         A, projections = start_with(start, operator, r, np.random.default_rng([seed, 0]))
@@ -175,7 +164,7 @@ def _initial_data(
         low, high = _HEAD_STARTS
         if given is None or passes > low:  # given coefficients may be no better than random ones
             state.clock = round(min(max(passes, low), high) * operator.shape[0])
-    return CheckpointData(state, None, seed, [])
+    return Record(state, seed, [])
 
 
 def _equivalent_passes(
@@ -185,7 +174,9 @@ def _equivalent_passes(
     lengths = state.squared_lengths()
     if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
         return 0.0  # not normalised, so not a good start
-    pairs = component_pairs(state)
+    # the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²
+    sums = (state.component_projections**2).sum(axis=1)
+    pairs = raw_pairs(state)._replace(values=quotient(sums, lengths))
     largest = float(pairs.values.max()) or 1.0
     residuals = estimate_residuals(operator, pairs, rng, block_size) / largest
     size, residual = np.linalg.norm(pairs.values / largest), np.linalg.norm(residuals)
@@ -200,93 +191,78 @@ class _Passes:
     gains: Gains
     tol: float
     block_size: int
-    orders: NDArray[np.intp] | None
+    orders: Indices | None
     polish: bool
     callback: Callback | None
     file: Checkpoint | None
     first: int
     last: int
+    record: Record
+    found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
 
-    def run(self, data: CheckpointData) -> HebbianResult:
-        """Continue from `data` until the error is small or the last pass is done."""
-        self.seed, self.history = data.seed, list(data.history)
-        self.found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
-        self.state, self.pass_start, self.pending = data.state, data.pass_start, data.pending
-        before = data.state if data.pass_start is None else data.pass_start
-        status = Status.DIVERGED if data.diverged else self._status(before)
-        if status is not None:  # a checkpoint may contain an unfinished pass
-            self.state = before
+    def run(self) -> HebbianResult:
+        """Do passes until the error is small or the last one is done."""
+        record = self.record
+        status = Status.DIVERGED if record.diverged else self._status()
         while status is None:
             status = self._pass()
-            self.pass_start, self.pending = None, {}
-            self._write_if_due(ended=status)
+            record.diverged = status is Status.DIVERGED
+            if self.file is not None:
+                self.file.write(record)
             if self.callback is not None:  # after the checkpoint, since it may raise
-                self.callback(dict(self.history[-1]))
+                self.callback(dict(record.history[-1]))
         if status is Status.DIVERGED:
-            _warn(self.state, " and was undone; the run ends before it.")
-        return self._result(status)
+            _warn(record.state, " and was undone; the run ends before it.")
+        pairs, residuals = self.found or self._pairs()
+        dtype = self.operator.dtype
+        return HebbianResult(
+            coefficients=pairs.coefficients.astype(dtype),
+            eigenvalues=pairs.values.astype(dtype),
+            eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
+            residuals=residuals.astype(dtype),
+            n_passes=record.state.n_passes,
+            status=status,
+            history=tuple(record.history),
+            state=record.state,
+            seed=record.seed,
+        )
 
     def _pass(self) -> Status | None:
-        """Do or finish one pass; return the final status if the run has ended.
+        """Do one pass; return the final status if the run has ended.
 
         A pass that diverges is undone, and automatic gains are halved.
         """
-        self.pass_start = self.pass_start or self.state.copy()
-        self.pending = dict(self.pending) or dict.fromkeys((*PHASES, "estimate", "clipped"), 0.0)
-        if self._visit(self.pass_start):
-            self._record(diverged=False)
-            return self._status(self.state)
-        state = self.state = self.pass_start
-        self._record(diverged=True)
-        if not self.gains.automatic or state.damping <= _MIN_DAMPING:
-            return Status.DIVERGED
-        state.damping /= 2
-        _warn(state, "; it is repeated with half the gains.")
-        return None
-
-    def _visit(self, before: State) -> bool:
-        """Visit the remaining samples of a pass; return False if it diverged.
-
-        `before` is the state at the start of the pass.
-        """
-        state = self.state
+        record, before = self.record, self.record.state.copy()
         if self.orders is None:
-            rng = np.random.default_rng([self.seed, 1, state.n_passes])
+            rng = np.random.default_rng([record.seed, 1, before.n_passes])
             order = rng.permutation(self.operator.shape[0])
         else:
-            order = self.orders[state.n_passes - self.first]
+            order = self.orders[before.n_passes - self.first]
         with np.errstate(over="ignore", invalid="ignore"):
-            visits = sweep(state, self.operator, order, self.gains, self.block_size, self.pending)
-            for block, n_clips in visits:
-                if n_clips is None:
-                    self._check_rows(block)
-                    return False
-                self.pending["clipped"] += n_clips
-                if state.position < len(order):
-                    self._write_if_due()
-            return not self._has_diverged(before)
-
-    def _check_rows(self, block: NDArray[np.intp]) -> None:
-        """Raise if the matrix has NaN or infinity in these rows."""
-        bad = ~np.isfinite(self.operator.rows(block)).all(axis=1)
-        if np.any(bad):
-            raise ValueError(
-                f"hebbian needs finite numbers; row {int(block[np.argmax(bad)])} of the matrix "
-                "has NaN or infinity."
-            )
+            n_clips, finite = sweep(record.state, self.operator, order, self.gains, self.block_size)
+            diverged = not finite or self._has_diverged(before)
+        if diverged:
+            record.state = before
+        self._add_to_history(diverged, n_clips)
+        if not diverged:
+            return self._status()
+        if not self.gains.automatic or before.damping <= _MIN_DAMPING:
+            return Status.DIVERGED
+        before.damping /= 2
+        _warn(before, "; it is repeated with half the gains.")
+        return None
 
     def _has_diverged(self, before: State) -> bool:
-        lengths = float(self.state.squared_lengths().max())
+        state = self.record.state
+        lengths = float(state.squared_lengths().max())
         if self.gains.automatic:
             return not lengths <= _MAX_GROWTH * max(1.0, float(before.squared_lengths().max()))
         # with a gain e^ρ of 0, a component can never change again
-        return not lengths < _MAX_SQUARED_LENGTH or not np.all(np.exp(self.state.log_gains) > 0)
+        return not lengths < _MAX_SQUARED_LENGTH or not np.all(np.exp(state.log_gains) > 0)
 
-    def _record(self, *, diverged: bool) -> None:
-        """Append an entry to the history."""
-        state, since = self.state, time.perf_counter()
+    def _add_to_history(self, diverged: bool, n_clips: int) -> None:
+        state = self.record.state
         pairs, residuals = self.found = self._pairs()
-        self.pending["estimate"] += time.perf_counter() - since
         decay = 1.0 / (1.0 + state.clock / self.gains.period)
         base = self.gains.of_pass(state.eigenvalues, state.damping)
         largest = float(np.abs(pairs.values).max())
@@ -295,49 +271,89 @@ class _Passes:
             "eigenvalues": pairs.values.tolist(),
             "gains": (np.exp(state.log_gains * self.gains.meta) * base * decay).tolist(),
             "max_residual": float(residuals.max()) / largest if largest > 0 else 0.0,
-            "clipped": self.pending["clipped"] / self.operator.shape[0],
+            "clipped": n_clips / self.operator.shape[0],
             "diverged": diverged,
-            "seconds": {phase: self.pending[phase] for phase in (*PHASES, "estimate")},
         }
-        self.history.append(entry)
+        self.record.history.append(entry)
 
     def _pairs(self) -> tuple[Ritz, Floats]:
         """Return the pairs of the state, with estimates of their residuals."""
-        pairs = rayleigh_ritz(self.state) if self.polish else raw_pairs(self.state)
-        rng = np.random.default_rng([self.seed, 2, self.state.n_passes])
+        state = self.record.state
+        pairs = rayleigh_ritz(state) if self.polish else raw_pairs(state)
+        rng = np.random.default_rng([self.record.seed, 2, state.n_passes])
         return pairs, estimate_residuals(self.operator, pairs, rng, self.block_size)
 
-    def _status(self, state: State) -> Status | None:
+    def _status(self) -> Status | None:
         """Return the status if a stopping test holds: tolerance or number of passes."""
-        latest = self.history[-1] if self.history else None
+        record = self.record
+        latest = record.history[-1] if record.history else None
         if latest is not None and not latest["diverged"] and latest["max_residual"] <= self.tol:
             return Status.CONVERGED
-        return Status.MAX_ITER if state.n_passes >= self.last else None
-
-    def _write_if_due(self, ended: Status | None = None) -> None:
-        """Write the checkpoint if it is due."""
-        file, start = self.file, self.pass_start
-        if file is not None and (ended is not None or file.due(pass_ended=start is None)):
-            diverged = ended is Status.DIVERGED
-            file.write(
-                CheckpointData(self.state, start, self.seed, self.history, self.pending, diverged)
-            )
-
-    def _result(self, status: Status) -> HebbianResult:
-        pairs, residuals = self._pairs() if self.found is None else self.found
-        dtype = self.operator.dtype
-        return HebbianResult(
-            coefficients=pairs.coefficients.astype(dtype),
-            eigenvalues=pairs.values.astype(dtype),
-            eigenvectors=np.ascontiguousarray(pairs.vectors.T, dtype=dtype),
-            residuals=residuals.astype(dtype),
-            n_passes=self.state.n_passes,
-            ended=status.value,
-            history=tuple(self.history),
-            state=self.state,
-            seed=self.seed,
-        )
+        return Status.MAX_ITER if record.state.n_passes >= self.last else None
 
 
 def _warn(state: State, consequence: str) -> None:
     warn_user(f"hebbian: Pass {state.n_passes + 1} diverged{consequence}", ConvergenceWarning)
+
+
+# ---------------------------------------------------------------------- checks of the matrix
+
+
+_INDEFINITE = (
+    "hebbian needs a positive semidefinite matrix; {}. Use solver='krylov', which accepts any "
+    "symmetric matrix."
+)
+
+
+def check_semidefinite(operator: Any) -> None:
+    """Raise if the diagonal shows that a matrix is not finite or not semidefinite.
+
+    Negative diagonal entries are not allowed, nor zeros in rows with nonzero entries. Other
+    negative eigenvalues are detected when the components are orthonormalised.
+    """
+    diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(diagonal))
+    if len(bad):
+        raise ValueError(
+            f"hebbian needs finite numbers; row {bad[0]} of the matrix has {diagonal[bad[0]]} "
+            "on the diagonal."
+        )
+    largest, precision = float(np.abs(diagonal).max()), np.finfo(operator.dtype)
+    if 0 < largest < float(precision.tiny) / float(precision.eps):
+        raise ValueError(
+            f"The diagonal of the matrix is at most {largest:g}, so small that hebbian would "
+            "underflow; rescale the data or the kernel."
+        )
+    rounding = operator.rounding()
+    allowed = max(rounding, np.sqrt(float(precision.eps)) * largest)
+    worst = int(np.argmin(diagonal))
+    if diagonal[worst] < -allowed:
+        raise ValueError(_INDEFINITE.format(f"row {worst} has {diagonal[worst]:g} on the diagonal"))
+    zero_diagonal = np.flatnonzero(diagonal <= rounding)
+    if len(zero_diagonal):
+        sample = zero_diagonal[_spaced(len(zero_diagonal))]
+        rows = np.abs(operator.rows(sample)).max(axis=1)
+        worst = int(np.argmax(rows))
+        # |K_ij|² <= K_ii K_jj, up to rounding errors, which may be as large as the largest entry
+        limit = max(allowed, np.sqrt(allowed) * np.sqrt(largest))
+        if not rows[worst] <= max(limit, 4 * (rounding + np.sqrt(rounding) * np.sqrt(largest))):
+            reason = f"row {sample[worst]} has 0 on the diagonal and an entry of {rows[worst]:g}"
+            raise ValueError(_INDEFINITE.format(reason))
+
+
+def _spaced(n: int) -> Indices:
+    """Return a few of n rows, evenly spaced."""
+    return np.unique(np.linspace(0, n - 1, _N_SAMPLED).astype(np.intp))
+
+
+def check_same_matrix(state: State, operator: Any, what: str) -> None:
+    """Raise if the products in a state do not belong to this matrix."""
+    sample = _spaced(operator.shape[0])
+    expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
+    stored = state.projections[:, sample]
+    allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
+    if not np.all(np.abs(expected - stored) <= allowed):
+        raise ValueError(
+            f"{what} on another matrix. Continue with the same data, kernel and weights, or start "
+            "over."
+        )

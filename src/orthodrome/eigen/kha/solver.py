@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..._core.checks import (
     check_callback,
@@ -18,15 +18,13 @@ from ..._core.checks import (
     check_positive,
 )
 from ..._core.parameters import Check, choice, integer, optional, or_word, positive, seed
-from ..._core.types import Callback
+from ..._core.types import Array, Callback, Indices
 from ...gram import DenseGram, GramOperator
-from .._solver import Solver, check_initial
 from ..dense import Dense
-from ..pairs import Eigenpairs, complete_basis
-from .checks import check_order
-from .gains import GAINS
+from ..pairs import Eigenpairs, Solver, check_initial, complete_basis
 from .run import HebbianResult, run
 from .starts import STARTS, start_from
+from .sweep import GAINS
 
 _DENSE_ROWS = 256  # rows per block, unless block_size is given
 _DENSE_RATIO = 5  # LAPACK is used if there are fewer rows per pair
@@ -48,7 +46,7 @@ class Hebbian(Solver):
 
     Parameters
     ----------
-    gain, eta0, mu, xi, n_passes, tol, start, block_size, checkpoint, checkpoint_seconds
+    gain, eta0, mu, xi, n_passes, tol, start, block_size, checkpoint
         As in :func:`~orthodrome.eigen.hebbian`.
     random_state : int, RandomState, Generator or None
         Source of the start and of the order of visits.
@@ -69,7 +67,6 @@ class Hebbian(Solver):
     start: str = "pilot"
     block_size: int | None = None
     checkpoint: Any = None
-    checkpoint_seconds: float | None = None
     random_state: Any = None
     initial: Any = None
     memory_budget: str | float | None = None
@@ -84,7 +81,6 @@ class Hebbian(Solver):
         "tol": positive(or_zero=True),
         "start": choice(*STARTS),
         "block_size": optional(integer()),
-        "checkpoint_seconds": optional(positive(or_zero=True)),
         "random_state": seed,
         "initial": check_initial,
     }
@@ -115,7 +111,7 @@ class Hebbian(Solver):
             resume=found,
         )
 
-    def _initial(self, operator: Any, k: int) -> NDArray[Any] | HebbianResult | None:
+    def _initial(self, operator: Any, k: int) -> Array | HebbianResult | None:
         """Return the coefficients or the result to start from, or None."""
         given, n = self.initial, operator.shape[0]
         if given is None or isinstance(given, str):
@@ -152,7 +148,6 @@ def hebbian(
     block_size: int | None = None,
     polish: bool = True,
     checkpoint: Any = None,
-    checkpoint_seconds: float | None = None,
     callback: Callback | None = None,
     random_state: Any = None,
 ) -> HebbianResult:
@@ -210,8 +205,6 @@ def hebbian(
         continues from it and gives the same result as an uninterrupted run; a file for other data,
         kernel or parameters raises a ValueError. (`n_passes` and `tol` may differ, to extend a
         finished run, unless `order` was given.)
-    checkpoint_seconds : float, optional
-        Time between two writes of the file instead, which may be in the middle of a pass.
     callback : callable, optional
         Called with each entry of the history as it is made.
     random_state : int, RandomState, Generator or None
@@ -254,32 +247,16 @@ def hebbian(
     """
     if not isinstance(operator, GramOperator):
         operator = DenseGram(operator)
-    settings = Hebbian(
-        gain,
-        eta0,
-        mu,
-        xi,
-        tol=tol,
-        start=start,
-        block_size=block_size,
-        checkpoint=checkpoint,
-        checkpoint_seconds=checkpoint_seconds,
-        random_state=random_state,
-    )
     n_passes = check_integer(n_passes, "n_passes", "hebbian", minimum=0)
+    settings = Hebbian(
+        gain, eta0, mu, xi, max(n_passes, 1), tol, start, block_size, checkpoint, random_state
+    )
     r = check_integer(n_components, "n_components", "hebbian")
     check_flag(polish, "polish", "hebbian")
     check_callback(callback, "hebbian")
-    return run(
-        settings,
-        operator,
-        r,
-        _checked_initial(initial, r, gain, operator),
-        n_passes,
-        orders=check_order(order, n_passes, operator.shape[0]),
-        polish=polish,
-        callback=callback,
-    )
+    given = _checked_initial(initial, r, gain, operator)
+    orders = _check_order(order, n_passes, operator.shape[0])
+    return run(settings, operator, r, given, n_passes, orders, polish=polish, callback=callback)
 
 
 def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
@@ -309,3 +286,17 @@ def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
             "overflow. Divide the coefficients by it."
         )
     return A
+
+
+def _check_order(order: Any, n_passes: int, n: int) -> Indices | None:
+    """Check an order of visits, with one row per pass; return it as integers, or None."""
+    if order is None:
+        return None
+    indices = check_numbers(order, "order", "hebbian", dtype=None, ensure_min_samples=0)
+    valid = indices.shape[0] >= n_passes and indices.shape[1] == n and indices.dtype.kind in "iu"
+    if not valid or np.any((indices < 0) | (indices >= n)):
+        raise ValueError(
+            f"order of hebbian must hold integers from 0 to {n - 1} in {n_passes} rows (one per "
+            f"pass) of {n}; got {indices.dtype} of shape {indices.shape}."
+        )
+    return indices.astype(np.intp)

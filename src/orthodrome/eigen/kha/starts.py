@@ -1,16 +1,16 @@
-"""Starting coefficients of the Kernel Hebbian Algorithm."""
+"""Starts of the Kernel Hebbian Algorithm, and eigenpairs of its components."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from ..._core.types import Floats
+from ..._core.types import Array, Floats, Indices
 from ...coordinates import partial_cholesky
 from ...coordinates.pivots import pilot_size
+from .sweep import State, quotient
 
 #: The coefficients A and the products A K'.
 Start = tuple[Floats, Floats]
@@ -45,39 +45,36 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
     rounding = operator.rounding()
     if uses_data:
-        small = _pilot(rows, rows[:, chosen], r, rounding)
+        # the leading components of all data within the span of the pilot points
+        mixing = whitening(rows[:, chosen], rounding)
+        products = mixing @ rows
+        vectors = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")[1]
+        small = np.zeros((r, m))
+        small[: min(r, m)] = vectors[:, ::-1][:, :r].T @ mixing
     else:
         small = rng.standard_normal((r, m)) / np.sqrt(r * m)
     coefficients, projections = np.zeros((r, n)), small @ rows
     coefficients[:, chosen] = small
     if kind == "sparse":
         return coefficients, projections
-    return _without_zero_rows(operator, *orthonormalised(coefficients, projections, rounding), rng)
-
-
-def nonzero_rows(operator: Any) -> NDArray[np.intp]:
-    """Return the nonzero rows of a semidefinite matrix; rows of weight 0 are zero."""
-    return np.flatnonzero(operator.diagonal() > operator.rounding())
-
-
-def _without_zero_rows(
-    operator: Any, A: Floats, projections: Floats, rng: np.random.Generator
-) -> Start:
-    """Replace rows of zeros by random ones over all points, orthonormal to the others.
-
-    Rows of zeros arise if the points drawn are copies of each other, and would never change. After
-    one more product with K', only rows beyond its rank are zero.
-    """
+    A, projections = orthonormalised(coefficients, projections, rounding)
+    # Rows of zeros arise if the points drawn are copies of each other, and would never change.
+    # Replace them by random ones: after another product, only rows beyond the rank are zero.
     missing = np.flatnonzero(~A.any(axis=1))
     if len(missing) == 0:
         return A, projections
     A[missing], projections[missing] = start_from(
-        operator, rng.standard_normal((len(missing), A.shape[1])) / A.shape[1]
+        operator, rng.standard_normal((len(missing), n)) / n
     )
-    return orthonormalised(A, projections, operator.rounding())
+    return orthonormalised(A, projections, rounding)
 
 
-def start_from(operator: Any, coefficients: NDArray[Any], *, orthonormal: bool = False) -> Start:
+def nonzero_rows(operator: Any) -> Indices:
+    """Return the nonzero rows of a semidefinite matrix; rows of weight 0 are zero."""
+    return np.flatnonzero(operator.diagonal() > operator.rounding())
+
+
+def start_from(operator: Any, coefficients: Array, *, orthonormal: bool = False) -> Start:
     """Return given coefficients and their products with K'."""
     A = np.array(coefficients, dtype=np.float64)
     product = np.ascontiguousarray(np.asarray(operator @ A.T.astype(operator.dtype)).T)
@@ -126,10 +123,63 @@ def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
     return np.where(kept[:, None], vectors.T / roots[:, None], 0.0)
 
 
-def _pilot(rows: Floats, gram: Floats, r: int, rounding: float) -> Floats:
-    """Return the leading components of all data within the span of the pilot points."""
-    mixing = whitening(gram, rounding)
-    products = mixing @ rows
-    vectors = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")[1]
-    leading = vectors[:, ::-1][:, :r].T @ mixing
-    return np.vstack([leading, np.zeros((r - len(leading), len(gram)))])
+class Ritz(NamedTuple):
+    """Eigenvalues, coefficients A (r x l) and eigenvectors of K' in rows (r x l)."""
+
+    values: Floats
+    coefficients: Floats
+    vectors: Floats
+
+
+def rayleigh_ritz(state: State) -> Ritz:
+    r"""Return the principal axes of the data within the span of the components.
+
+    The span of :math:`w = A\Phi'` contains the axes :math:`u A \Phi'` with
+
+    .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u ,
+
+    both of which are computed from A and A K'. The coordinates of the data on an axis, divided by
+    their length :math:`\sqrt\lambda`, are the eigenvector of K'.
+    """
+    A, projections = state.components, state.component_projections
+    mixing = whitening(projections @ A.T)
+    products = mixing @ projections
+    values, turn = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")
+    turn = turn[:, ::-1].T @ mixing
+    coefficients, products = turn @ A, turn @ projections
+    values = values[::-1]
+    null = values <= len(values) * np.finfo(float).eps * max(values[0], 0.0)
+    values = np.where(null, 0.0, values)
+    coefficients[null] = 0.0
+    return Ritz(values, coefficients, quotient(products, np.sqrt(values)[:, None]))
+
+
+def raw_pairs(state: State) -> Ritz:
+    """Return the components as they are, with the eigenvalues of eq. (13)."""
+    projections = state.component_projections
+    vectors = quotient(projections, np.linalg.norm(projections, axis=1, keepdims=True))
+    return Ritz(state.estimate_eigenvalues(), state.components.copy(), vectors)
+
+
+def estimate_residuals(
+    operator: Any, pairs: Ritz, rng: np.random.Generator, block_size: int
+) -> Floats:
+    """Estimate ‖K'v - λv‖ of each pair from a random sample of rows, or from all if few.
+
+    A sample of m of the l rows contains m / l of the squared residual on average, at a fraction of
+    the cost of a pass. Rows of zeros have no residual and are skipped.
+    """
+    nonzero = nonzero_rows(operator)
+    n = len(nonzero)
+    m = min(n, max(64, min(256, n // 32)))
+    sample = np.sort(nonzero[rng.choice(n, size=m, replace=False)]) if n else nonzero
+    vectors = pairs.vectors.T.astype(operator.dtype)
+    # relative to the largest eigenvalue, so that squares neither overflow nor underflow
+    scale = float(np.abs(pairs.values).max()) or 1.0
+    sums = np.zeros(len(pairs.values))
+    for first in range(0, m, block_size):
+        chosen = sample[first : first + block_size]
+        residual = operator.rows(chosen) @ vectors - pairs.vectors[:, chosen].T * pairs.values
+        residual = residual / scale
+        sums += np.einsum("ij,ij->j", residual, residual)
+    return scale * np.sqrt(sums * (n / max(m, 1)))
