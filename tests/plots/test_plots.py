@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from orthodrome import KernelPCA, KernelPGA, plots
 from orthodrome.plots._matplotlib import png, require_matplotlib
 from orthodrome.plots.interactive import require_plotly
-from orthodrome.plots.palette import COLORS, MARKERS, class_style, line_style
+from orthodrome.plots.palette import COLORS
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure
@@ -26,12 +26,6 @@ def legend_texts(figure):
 
 
 # ---------------------------------------------------------------------- palette
-
-
-def test_palette_has_distinct_colours_and_markers():
-    assert len(set(COLORS)) == len(set(MARKERS)) == 10
-    assert len({class_style(index) for index in range(100)}) == 100
-    assert len({line_style(index) for index in range(40)}) == 40
 
 
 def linear_rgb(colour):
@@ -77,15 +71,6 @@ def test_embedding_draws_every_point_of_each_class_with_labels(points):
     assert ax.get_legend().get_window_extent().x1 <= figure.bbox.x1
 
 
-def test_embedding_without_classes(points):
-    figure = plots.embedding(points)
-    np.testing.assert_array_equal(figure.axes[0].collections[0].get_offsets(), points[:, :2])
-    assert figure.axes[0].get_legend() is None
-    assert figure.axes[0].get_xlabel() == "Component 1"
-    scale = plots.embedding(points, np.linspace(0, 1, 60), legend_title="age").axes[1]
-    assert scale.get_ylabel() == "age"
-
-
 # ---------------------------------------------------------------------- spectrum
 
 
@@ -127,21 +112,6 @@ def test_curves_have_names_labels_and_a_tick_for_each_doubling():
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), values["b"])
 
 
-def test_curves_without_markers_differ_by_colour_and_dashes():
-    lines = curves(range(1, 5), {str(i): np.arange(4.0) for i in range(6)}, markers=False)
-    lines = lines.axes[0].lines
-    assert {line.get_marker() for line in lines} == {"None"}
-    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 6
-
-
-def test_range_of_the_vertical_axis():
-    ax = curves([1, 2], {"a": [1e-3, 1e-6]}, yscale="log").axes[0]
-    assert ax.get_yscale() == "log"
-    assert 1e-8 < ax.get_ylim()[0] < 1e-6 < 1e-3 < ax.get_ylim()[1] < 1e-1
-    assert curves([1, 2], {"a": [-3.0, 1.0]}).axes[0].get_ylim()[0] < -3
-    assert curves([1, 2], {"a": [3.0, 4.0]}).axes[0].get_ylim()[0] == 0
-
-
 def test_images_are_in_rows_below_their_names():
     stack = np.arange(3 * 4 * 5.0).reshape(3, 4, 5)
     flat = stack.reshape(3, 20)
@@ -151,17 +121,6 @@ def test_images_are_in_rows_below_their_names():
     np.testing.assert_array_equal(drawn[0].filled(-1), drawn[1].filled(-1))
     np.testing.assert_array_equal(drawn[0][:, 6:11], stack[1])
     assert figure.axes[0].images[0].get_clim() == (0.0, 59.0)
-
-
-def test_large_values_are_dark_unless_the_colour_map_is_gray():
-    stack = np.array([[[0.0, 1.0]]])
-
-    def luminance(**options):
-        (image,) = plots.images({"a": stack}, **options).axes[0].images
-        return image.to_rgba(image.get_array())[0, :, :3].mean(axis=-1)
-
-    assert np.allclose(luminance(), [1.0, 0.0])
-    assert np.allclose(luminance(cmap="gray"), [0.0, 1.0])
 
 
 def test_images_in_colour_are_shown_in_their_colours():
@@ -197,25 +156,6 @@ def test_images_of_huge_values(values, limits, shades):
     png(figure)  # without a warning
     (image,) = figure.axes[0].images
     np.testing.assert_allclose(image.to_rgba(image.get_array())[0, :, 0], shades, atol=0.01)
-
-
-@pytest.mark.parametrize("limits", [(-LARGEST, LARGEST), (LARGEST, LARGEST), (1e20, 1e20), (0, 0)])
-def test_images_in_huge_colours(limits):
-    figure = plots.images({"a": [[[[-LARGEST, 0.0, LARGEST]]]]}, limits=limits)
-    png(figure)
-    found = figure.axes[0].images[0].get_array()[0, 0]
-    middle = 0.5 if limits[0] < 0 else 0.0
-    last = 0.0 if limits[0] == LARGEST else 1.0
-    np.testing.assert_allclose(found, [0.0, middle, last], atol=1e-12)
-
-
-def test_names_of_image_rows_do_not_touch_images():
-    figure = plots.images({f"row {i}, gjpq": np.ones((10, 8, 8)) for i in range(4)})
-    figure.draw_without_rendering()
-    for upper, lower in itertools.pairwise(figure.axes):
-        title = lower._left_title.get_window_extent()
-        assert lower.get_window_extent().y1 <= title.y0
-        assert title.y1 <= upper.get_window_extent().y0
 
 
 # ---------------------------------------------------------------------- missing packages

@@ -1,7 +1,5 @@
 """Figures of clusterings and of the Karcher objective."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -9,12 +7,11 @@ from orthodrome import plots
 from orthodrome.kernels import Gaussian
 from orthodrome.plots import karcher
 from orthodrome.plots._matplotlib import png
-from orthodrome.plots.palette import ACCENT, COLORS, MAIN
+from orthodrome.plots.palette import ACCENT, MAIN
 from orthodrome.preimage import karcher_mean_preimage
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.path import Path
 
 
@@ -55,22 +52,6 @@ def test_each_cluster_has_its_points_its_style_and_its_size(points):
     ax = figure.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
-
-
-def test_centers_and_clusters_without_points_have_their_colours(points):
-    labels, centers = np.where(np.arange(60) % 2 == 0, 0, 2), np.arange(12.0).reshape(3, 4)
-    figure = plots.clusters(points, labels, centers=centers)
-    first, second, rim, stars = filled(figure)
-    colors = [color.lower() for color in COLORS[:3]]
-    np.testing.assert_array_equal(stars.get_offsets(), centers[:, :2])
-    np.testing.assert_array_equal(rim.get_offsets(), centers[:, :2])
-    assert [to_hex(color) for color in stars.get_facecolor()] == colors
-    assert rim.get_sizes()[0] > stars.get_sizes()[0]
-    assert rim.get_zorder() > first.get_zorder()
-    assert legend_texts(figure) == ["0 (30)", "1 (0)", "2 (30)", "centre"]
-    empty = figure.axes[0].get_legend().legend_handles[1]
-    found = [to_hex(each.get_facecolor()[0]) for each in (first, empty, second)]
-    assert found == colors
 
 
 def test_points_fade_toward_chance(points):
@@ -128,27 +109,6 @@ def test_many_clusters_are_all_drawn_and_the_legend_fits(n_clusters):
     assert legend.x0 >= axes.x1
     assert figure.bbox.y0 <= legend.y0
     assert legend.x1 <= figure.bbox.x1
-
-
-def test_low_axes_get_a_short_legend():
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    ax = figure.subplots(1, 2)[1]
-    plots.clusters(np.random.default_rng(0).standard_normal((200, 2)), np.arange(200) % 40, ax=ax)
-    figure.draw_without_rendering()
-    axes, legend = visible_part(ax)
-    assert axes.height > 0.7 * figure.bbox.height
-    assert figure.bbox.y0 <= legend.y0
-
-
-def test_markers_are_smaller_for_more_points():
-    areas = []
-    for n in (20, 200, 2_000, 20_000):
-        Z = np.random.default_rng(0).standard_normal((n, 2))
-        areas.append(filled(plots.clusters(Z, np.arange(n) % 2))[0].get_sizes()[0])
-    assert areas == sorted(areas, reverse=True)
-    assert areas[0] > 4 * areas[-2] > 12 * areas[-1] > 12
-    chosen = plots.clusters(Z, np.arange(n) % 2, size=17.0)
-    assert filled(chosen)[0].get_sizes()[0] == 17.0
 
 
 # ---------------------------------------------------------------------- Karcher objective
@@ -210,67 +170,6 @@ def test_data_mean_and_preimage_are_marked(plane, sigma):
         c.get_zorder() for c in figure.axes[0].collections[:-3]
     )
     assert legend_texts(figure) == ["data", "mean", "Karcher pre-image"]
-
-
-def test_unfitted_kernels_are_fitted_with_the_weights(plane):
-    weights = np.r_[np.full(10, 2), np.ones(30)]
-    figure = plots.karcher_objective("gaussian", plane, sample_weight=weights)
-    twice = plots.karcher_objective("gaussian", np.vstack([plane[:10], plane]))
-    for one, other in zip(markers_of(figure)[1:], markers_of(twice)[1:], strict=True):
-        np.testing.assert_allclose(one.get_offsets(), other.get_offsets(), rtol=1e-8)
-    assert surface_of(figure).zmax == pytest.approx(surface_of(twice).zmax, rel=1e-12)
-    # a fitted one stays as it is
-    fitted = Gaussian().fit(10 * plane)
-    wide = plots.karcher_objective(fitted, plane)
-    assert surface_of(wide).zmax < 0.1 * surface_of(figure).zmax
-
-
-@pytest.mark.parametrize("offset", [0.0, 12345.0])
-def test_nothing_covers_the_data(plane, offset):
-    plane = plane + offset  # long numbers at the ticks
-    figure = plots.karcher_objective("gaussian", plane, title="T", xlabel="x", ylabel="y")
-    ax = figure.axes[0]
-    assert np.all(plane > [ax.get_xlim()[0], ax.get_ylim()[0]])
-    assert np.all(plane < [ax.get_xlim()[1], ax.get_ylim()[1]])
-    figure.draw_without_rendering()
-    axes, legend = visible_part(ax)
-    assert axes.width == pytest.approx(axes.height)
-    assert np.diff(ax.get_xlim()) == pytest.approx(np.diff(ax.get_ylim()))
-    assert legend.y0 >= axes.y1
-    assert ax._left_title.get_window_extent().y0 >= legend.y1
-    assert ax.child_axes[0].get_window_extent().x0 > axes.x1
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
-    whole = ax.get_tightbbox()
-    assert figure.bbox.x0 <= whole.x0 < whole.x1 <= figure.bbox.x1
-    assert figure.bbox.y0 <= whole.y0 < whole.y1 <= figure.bbox.y1
-    assert "rad²" in ax.child_axes[0].get_ylabel()
-
-
-@pytest.mark.parametrize("size", [(11, 3.9), (8, 3)])
-def test_several_bandwidths_side_by_side(plane, size):
-    figure = Figure(figsize=size, layout="constrained")
-    panels = figure.subplots(1, 3)
-    for ax, sigma in zip(panels, (0.3, 1.0, 30.0), strict=True):
-        kernel = Gaussian(sigma=sigma)
-        drawn = plots.karcher_objective(kernel, plane, ax=ax, title=f"σ = {sigma}", n_grid=40)
-        assert drawn is figure
-    figure.draw_without_rendering()
-    for ax in panels:
-        axes, legend = visible_part(ax)
-        assert axes.width > 0.14 * figure.bbox.width
-        scale = ax.child_axes[0].get_tightbbox()
-        assert legend.y0 >= axes.y1
-        assert legend.y0 >= scale.y1
-        assert legend.x1 <= figure.bbox.x1
-        assert ax._left_title.get_window_extent().y0 >= legend.y1
-    for ax, following in itertools.pairwise(panels):
-        assert ax.get_tightbbox().x1 <= following.get_tightbbox().x0
-    # the pre-image comes to the mean as σ grows
-    gaps = []
-    for number in range(3):
-        _, mean, preimage = markers_of(figure, number)
-        gaps.append(np.linalg.norm(mean.get_offsets()[0] - preimage.get_offsets()[0]))
-    assert gaps[0] > 10 * gaps[2]
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 1e9])

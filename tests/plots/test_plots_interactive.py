@@ -14,7 +14,6 @@ pytest.importorskip("plotly")
 from browser import external, opened
 from orthodrome.plots import embedding, interactive
 from orthodrome.plots.interactive import Scatter
-from orthodrome.plots.palette import COLORS
 from orthodrome.plots.report import Section, Text, render_report, write_report
 
 ATTACK = "</script><script>window.pwned = 1</script>"
@@ -160,12 +159,6 @@ def test_only_declared_scripts_are_on_the_page_and_in_its_policy():
     assert "script-src" not in without.policy
 
 
-def test_names_that_are_not_utf_8_are_written(tmp_path):
-    scatter = corners(ids=["\udcff"] * 5, caption="\ud800")
-    file = write_report(tmp_path / "page.html", "a\udcffb", [Section("s", [scatter])])
-    assert "<title>a?b</title>" in file.read_text("utf-8")
-
-
 def test_a_sample_of_many_rows_has_every_class_and_is_stated(monkeypatch):
     monkeypatch.setattr(interactive, "MAX_POINTS", 40)
     labels = ["common"] * 999 + ["rare"]
@@ -182,43 +175,11 @@ def test_a_sample_of_many_rows_has_every_class_and_is_stated(monkeypatch):
     assert len(payload(Scatter(np.zeros((1000, 2)), "c"))["ids"]) == 40  # without classes
 
 
-def test_the_rarest_of_many_classes_are_merged():
-    labels = [f"{i:03d}" for i in range(150)] + [f"{i:03d}" for i in range(50, 149)]
-    data = payload(Scatter(np.zeros((len(labels), 2)), "c", labels=labels))
-    assert len(data["groups"]) == 100
-    assert data["groups"][-1]["name"] == "51 rarer classes"
-    assert data["codes"].count(99) == 51
-    styles = {(group["color"], group["symbol"]) for group in data["groups"]}
-    assert len(styles) == 100
-
-
 def test_numbers_are_on_a_scale_and_missing_ones_a_class():
     labels = np.where(np.arange(60) % 10 == 0, np.nan, np.arange(60.0))
     data = payload(Scatter(np.zeros((60, 2)), "c", labels=labels))
     assert [group["name"] for group in data["groups"]] == ["class", "missing"]
     assert data["codes"].count(1) == data["values"].count(None) == 6
-
-
-def test_details_and_labels_of_several_kinds():
-    labels = np.array([None, 2, "a", 2, "a"], dtype=object)
-    data = payload(corners(labels=labels, details={"one": np.arange(5), "two": list("abcde")}))
-    assert [data["groups"][code]["name"] for code in data["codes"]] == ["None", "2", "a", "2", "a"]
-    assert data["details"] == [["one", [0, 1, 2, 3, 4]], ["two", list("abcde")]]
-
-
-def contrast(first, second):
-    """The ratio of WCAG 2 between two colours."""
-    shares = [np.array([int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)]) for c in (first, second)]
-    linear = [np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4) for s in shares]
-    low, high = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_every_class_has_contrast_on_a_dark_page():
-    groups = payload(many(len(COLORS)))["groups"]
-    assert [group["color"] for group in groups] == list(COLORS)
-    assert len({group["dark"] for group in groups}) == len(COLORS)
-    assert min(contrast(group["dark"], "#14181d") for group in groups) > 3
 
 
 def test_invalid_arguments_are_named():
@@ -244,7 +205,6 @@ FIGURES = {
     "axes": corners,
     "hostile": hostile,
     "many": lambda: many(26),
-    "ten": lambda: many(10, 20),
     "values": lambda: Scatter(np.eye(30), "Values.", labels=np.arange(30.0), label_name="age"),
     "single": lambda: Scatter(np.arange(5.0)[:, None], "One coordinate."),
 }
@@ -347,14 +307,6 @@ def test_keys_move_through_the_visible_points(figure):
     assert shown.locator(".hovertext").count() == 0
 
 
-def test_no_button_sends_the_data_away(figure):
-    shown = figure("hover")
-    buttons = shown.locator(".modebar-btn")
-    titles = buttons.evaluate_all("nodes => nodes.map(node => node.dataset.title)")
-    assert titles == ["Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"]
-    assert shown.locator(".scatter-plot").evaluate("plot => plot._context.plotlyServerURL") == ""
-
-
 def test_other_coordinates_can_be_chosen(figure):
     shown = figure("axes")
     shown.get_by_label("Vertical").select_option("Component 3")
@@ -406,92 +358,6 @@ def test_many_classes_values_and_a_single_coordinate(figure):
 def fills(figure):
     script = "paths => paths.map(path => getComputedStyle(path).fill)"
     return points(figure).evaluate_all(script)
-
-
-def color_of(locator, what):
-    return locator.evaluate(f"node => getComputedStyle(node).{what}")
-
-
-def brightness(color):
-    return sum(map(int, re.findall(r"\d+", color)[:3])) / 765
-
-
-@pytest.mark.slow
-def test_dark_follows_the_system_and_paper_is_light(browser, file):
-    with opened(browser, file, color_scheme="dark") as shown:
-        figure, page = find(ready(shown), "ten"), shown.page
-        assert brightness(color_of(figure, "backgroundColor")) < 0.2
-        title, tick = figure.locator(".xtitle"), figure.locator(".xtick text").first
-        assert brightness(color_of(title, "fill")) > 0.8
-        assert brightness(color_of(tick, "fill")) > 0.8
-        assert "rgb(255, 255, 255)" in fills(figure)
-        assert "rgb(0, 0, 0)" not in fills(figure)
-
-        page.emulate_media(color_scheme="light")
-        assert brightness(color_of(title, "fill")) < 0.3
-        assert "rgb(0, 0, 0)" in fills(figure)
-        swatches = figure.locator(".scatter-legend svg path").evaluate_all(
-            "paths => paths.map(path => path.getAttribute('fill'))"
-        )
-        assert swatches == list(COLORS)
-
-        page.emulate_media(color_scheme="dark")
-        page.evaluate(
-            "addEventListener('beforeprint', () => {"
-            " const figure = document.querySelectorAll('figure.scatter')[6];"
-            " window.printed = {"
-            " width: figure.querySelector('.main-svg').clientWidth,"
-            " fills: Array.from(figure.querySelectorAll('.points path'), p => p.style.fill),"
-            "} })"
-        )
-        page.pdf()
-        printed = page.evaluate("window.printed")
-        assert printed["width"] == 640
-        assert "rgb(0, 0, 0)" in printed["fills"]
-        assert "rgb(255, 255, 255)" not in printed["fills"]
-        assert "rgb(255, 255, 255)" in fills(figure)
-        assert figure.locator(".main-svg").first.bounding_box()["width"] > 900
-        assert shown.complaints == []
-
-
-def swipe_up(page, place):
-    """Swipe over the middle of a place; return how far the page has scrolled."""
-    place.scroll_into_view_if_needed()
-    page.evaluate("scrollBy(0, -200)")
-    before = page.evaluate("scrollY")
-    box = place.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    session = page.context.new_cdp_session(page)
-
-    def touch(kind, *places):
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": list(places)})
-
-    touch("touchStart", {"x": x, "y": y})
-    for step in range(1, 11):
-        touch("touchMove", {"x": x, "y": y - 15 * step})
-    touch("touchEnd")
-    return page.evaluate("scrollY") - before
-
-
-@pytest.mark.slow
-def test_a_phone_shows_it_without_scrolling_sideways(browser, file):
-    options = {"has_touch": True, "is_mobile": True}
-    with opened(browser, file, width=400, **options) as shown:
-        ready(shown)
-        assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
-        figure = find(shown, "legend")
-        entry = button(figure, "b 2")
-        assert entry.bounding_box()["height"] >= 24
-        entry.tap()
-        assert points(figure).count() == 3
-        for plot in shown.page.locator(".scatter-plot .main-svg").all():
-            box = plot.bounding_box()
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= 400
-        points(figure).nth(1).tap(force=True)
-        figure.locator(".scatter-line", has_text="third").wait_for()
-        assert swipe_up(shown.page, figure.locator(".nsewdrag")) > 50  # the page, not the plot
-        assert shown.complaints == []
 
 
 def test_without_scripts_the_description_remains(browser, file):

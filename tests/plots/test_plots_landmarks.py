@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
 from laws_shapes import every_form, in_form, near, three_leaves
 from orthodrome import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA, plots
-from orthodrome.plots._matplotlib import house_style
-from orthodrome.spaces import as_complex, extrinsic_mean, procrustes_align, riemannian_distance
+from orthodrome.spaces import as_complex, extrinsic_mean, riemannian_distance
 
 pytest.importorskip("matplotlib")
 DARK = "#111111"
@@ -112,24 +110,6 @@ def test_bold_lines_are_the_extrinsic_means(leaves):
     )
 
 
-@pytest.mark.parametrize("turn", [90, -30.0, np.float64(360)])
-def test_turn_rotates_all_anticlockwise(leaves, turn):
-    plain, turned = plots.shapes(*leaves), plots.shapes(*leaves, turn=turn)
-    for before, after in zip(plain.axes, turned.axes, strict=True):
-        for a, b in zip(before.lines, after.lines, strict=True):
-            close(drawn(b), np.exp(1j * np.radians(turn)) * drawn(a))
-    assert_nothing_is_cut(turned)
-
-
-def test_open_lines_end_at_the_last_landmark(leaves, model):
-    both = plots.shapes(*leaves).axes[0], plots.shapes(*leaves, closed=False).axes[0]
-    for line, opened in zip(both[0].lines, both[1].lines, strict=True):
-        assert len(opened.get_xdata()) == 6
-        close(drawn(line), drawn(opened, closed=False))
-    modes = plots.shape_modes(model, closed=False, n_modes=1)
-    assert {len(line.get_xdata()) for ax in modes.axes for line in ax.lines} == {6}
-
-
 def test_nothing_is_cut_at_the_edge(leaves):
     assert_nothing_is_cut(plots.shapes(*leaves))
     # not even one outlier in a thousand
@@ -139,35 +119,6 @@ def test_nothing_is_cut_at_the_edge(leaves):
     assert_nothing_is_cut(figure)
     assert [len(specimens(ax)) for ax in figure.axes] == [300, 1]
     assert [ax.get_title() for ax in figure.axes] == ["False (1199)", "True (1)"]
-
-
-def test_of_many_specimens_a_part_is_drawn_but_all_are_in_the_mean():
-    X = near(601, spread=0.1)
-    X[1::3] = near(200, seed=9, spread=0.3)  # those that are left out
-    (ax,) = plots.shapes(X).axes
-    lines = specimens(ax)
-    assert len(lines) == 201
-    close(np.diagonal(riemannian_distance([drawn(line) for line in lines], X[::3])), 0)
-    close(riemannian_distance([drawn(mean_line(ax))], [extrinsic_mean(X)]), 0)
-    assert riemannian_distance([extrinsic_mean(X[::3])], [extrinsic_mean(X)])[0, 0] > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("n_columns", "grid"), [(1, (3, 1)), (2, (2, 2)), (3, (1, 3)), (9, (1, 3))]
-)
-def test_panels_are_in_columns_with_titles_above_them(leaves, n_columns, grid):
-    with house_style():
-        figure = plots.shapes(*leaves, n_columns=n_columns, title="Title")
-    assert figure.axes[0].get_gridspec().get_geometry() == grid
-    assert [ax.axison for ax in figure.axes[3:]] == [False] * (grid[0] * grid[1] - 3)
-    width, height = figure.get_size_inches()
-    close(width / (height - 0.3), grid[1] / grid[0])
-    figure.draw_without_rendering()
-    for ax in figure.axes[:3]:
-        title, panel = ax.title.get_window_extent(), ax.get_window_extent()
-        assert title.y0 >= panel.y1 - 1
-        assert title.y1 <= figure.bbox.y1
-        assert figure.bbox.x0 <= panel.x0 < panel.x1 <= figure.bbox.x1
 
 
 # ------------------------------------------------------------------ modes
@@ -208,18 +159,6 @@ def test_outlines_are_the_preimages_along_each_mode(model, extent):
         assert colors[0] != colors[4]
 
 
-def test_outlines_are_aligned_of_one_size_and_not_cut(model):
-    figure = plots.shape_modes(model, turn=40)
-    found = np.array([drawn(bold(ax)) for ax in figure.axes])
-    close(np.linalg.norm(found, axis=1), 1)
-    close(found.sum(axis=1), 0)
-    products = found.conj() @ extrinsic_mean(found)
-    close(np.angle(products), np.angle(products[0]))
-    assert_nothing_is_cut(figure)
-    plain = np.array([drawn(bold(ax)) for ax in plots.shape_modes(model).axes])
-    close(found, np.exp(1j * np.radians(40)) * plain)
-
-
 @every_form
 @pytest.mark.parametrize("kind", [KernelPGA, KernelPCA, RobustKernelPCA])
 def test_every_decomposition_with_preimages_has_modes(leaves, kind, form):
@@ -227,37 +166,6 @@ def test_every_decomposition_with_preimages_has_modes(leaves, kind, form):
     figure = plots.shape_modes(fitted, n_steps=3)
     assert len(figure.axes) == 6
     assert_nothing_is_cut(figure)
-
-
-def test_linear_pca_of_aligned_landmarks_has_modes():
-    """Without explained_variance_ratio_, the labels have no fractions."""
-
-    class Linear(BaseEstimator):
-        def fit(self, X):
-            self.pca_ = PCA(2).fit(X)
-            self.embedding_ = self.pca_.transform(X)
-            return self
-
-        def inverse_transform(self, X):
-            return self.pca_.inverse_transform(X)
-
-    fitted = Linear().fit(procrustes_align(in_form(near(20, spread=0.05), "flat")))
-    figure = plots.shape_modes(fitted, n_modes=1, n_steps=3)
-    assert figure.axes[0].get_ylabel() == "Mode 1"
-    close(riemannian_distance([drawn(bold(figure.axes[1]))], [fitted.pca_.mean_]), 0)
-
-
-def test_standard_deviations_are_those_of_repetition(leaves):
-    X, _ = leaves
-    times = np.arange(len(X)) % 4
-    weighted = KernelPGA(2, "veronese_whitney").fit(X, sample_weight=times)
-    repeated = KernelPGA(2, "veronese_whitney").fit(np.repeat(X, times, axis=0))
-    figures = [plots.shape_modes(each, n_modes=2, n_steps=3) for each in (weighted, repeated)]
-    for mode in range(2):
-        ends = [[drawn(bold(f.axes[3 * mode + i])) for i in (0, 2)] for f in figures]
-        apart = riemannian_distance(*ends)
-        # a mode may point the other way
-        assert min(apart.trace(), apart[::-1].trace()) < 1e-5
 
 
 def test_shape_modes_names_models_without_preimages(leaves):

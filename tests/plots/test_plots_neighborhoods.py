@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from orthodrome import plots
-from orthodrome.plots._matplotlib import house_style
 
 pytest.importorskip("matplotlib")
-from matplotlib.figure import Figure
 
 NAMES = ("kernel PCA", "kernel PGA", "kernel PGA, geodesic")
 
@@ -52,38 +50,3 @@ def test_a_cut_axis_is_stated_and_close_to_the_curves(lowest):
     assert 1 - bottom <= max(1.25 * (1 - lowest), 0.01) + 1e-12
     first_visible = np.flatnonzero(np.arange(1, 31) / 30 >= bottom)[0] + 1
     assert legend_texts(figure)[-1] == f"random, from κ = {first_visible}"
-
-
-def test_an_axis_from_zero_is_not_stated(three):
-    ax = plots.neighborhood(three).axes[0]
-    assert ax.get_ylim()[0] == 0
-    assert "axis" not in ax.get_ylabel()
-    assert plots.neighborhood({"a": quality(0.9)}, bottom=0).axes[0].get_ylim()[0] == 0
-    cut = plots.neighborhood(three, bottom=0.5).axes[0]
-    assert cut.get_ylim()[0] == 0.5
-    assert "axis from 0.5 to 1" in cut.get_ylabel()
-
-
-@pytest.mark.parametrize("n_curves", [1, 3, 7])
-@pytest.mark.parametrize("prefix", ["", "a rather long name of a method, "])
-def test_legend_covers_no_line_and_no_title(n_curves, prefix):
-    with house_style():
-        curves = {f"{prefix}{index}": quality(index / 10) for index in range(n_curves)}
-        figure = plots.neighborhood(curves, title="Title")
-    figure.draw_without_rendering()
-    ax = figure.axes[0]
-    legend, title = ax.get_legend().get_window_extent(), ax._left_title.get_window_extent()
-    assert legend.y0 >= ax.get_window_extent().y1 - 1
-    assert title.y0 >= legend.y1 - 1
-    assert title.y0 - legend.y1 < 0.35 * figure.dpi
-    assert legend.x1 <= figure.bbox.x1
-    assert title.y1 <= figure.bbox.y1
-
-
-def test_the_legend_ignores_lines_that_were_there(three):
-    figure = Figure()
-    right = figure.subplots()
-    right.plot([1, 30], [0.5, 0.5], color="red")
-    plots.neighborhood(three, ax=right)
-    handles = right.get_legend().get_lines()
-    assert [line.get_color() for line in handles] == [line.get_color() for line in right.lines[1:]]

@@ -54,18 +54,6 @@ def test_the_view_is_a_rotation(points, tilt, turn):
     np.testing.assert_allclose(position, [0, np.sin(np.radians(tilt))], atol=1e-15)
 
 
-def test_lines_are_inside_the_round_outline(points):
-    figure = plots.sphere(points, turn=130)
-    figure.draw_without_rendering()
-    ax = figure.axes[0]
-    assert ax.get_aspect() == 1
-    assert not ax.axison
-    for line in ax.lines:
-        assert np.all(np.nan_to_num(np.hypot(*line.get_data())) <= 1 + 1e-12)
-    box = ax.get_window_extent()
-    assert box.width == pytest.approx(box.height, rel=1e-6)
-
-
 def test_geodesics_pass_through_the_mean_and_their_directions(points):
     figure = plots.sphere(points, geodesics=True)
     without = plots.sphere(points, geodesics=False)
@@ -80,26 +68,6 @@ def test_geodesics_pass_through_the_mean_and_their_directions(points):
         for target in (np.eye(3)[0], np.eye(3)[number], -np.eye(3)[number]):
             assert np.nanmin(np.linalg.norm(drawn - camera[:2] @ target, axis=1)) < 1e-12
         assert not np.all(np.isnan(front.get_xdata()))
-
-
-def test_curves_are_closed_and_named(points):
-    angle = np.radians(np.arange(0, 360, 3))
-    circle = np.column_stack(
-        [np.full(120, 0.8), 0.6 * np.cos(angle), 0.6 * np.sin(angle)]
-    )  # around the mean
-    curves = {"small": circle, "great": circle @ np.diag([0, 1 / 0.6, 1 / 0.6])}
-    figure = plots.sphere(points, curves=curves, geodesics=False)
-    n_grid = len(plots.sphere(points, geodesics=False).axes[0].lines)
-    halves = figure.axes[0].lines[n_grid:]
-    assert len(halves) == 4
-    front = np.column_stack(halves[1].get_data())
-    camera = _camera(np.radians(35), np.radians(20))
-    view = np.vstack([circle, circle[:1]]) @ camera.T
-    near = view[:, 2] >= 0
-    np.testing.assert_allclose(front[near], view[near, :2], atol=1e-12)
-    assert len({halves[0].get_color(), halves[2].get_color(), plots.palette.MAIN}) == 3
-    (names,) = legends(figure)
-    assert names == ["mean", "small", "great", "far side"]
 
 
 def test_legends_name_classes_and_lines_outside_the_sphere(points):
@@ -118,17 +86,6 @@ def test_legends_name_classes_and_lines_outside_the_sphere(points):
         assert box.y0 >= figure.bbox.y0
     (only,) = legends(plots.sphere(points[points[:, 0] > 0], tilt=0, geodesics=False))
     assert only == ["mean"]
-
-
-def test_each_class_has_its_points_on_both_sides(points):
-    labels = np.arange(80) % 3
-    figure = plots.sphere(points, labels, tilt=0, turn=0)
-    *scatters, _ = figure.axes[0].collections
-    assert len(scatters) == 6
-    for index, (far, near) in enumerate(zip(scatters[::2], scatters[1::2], strict=True)):
-        drawn = np.vstack([far.get_offsets(), near.get_offsets()])
-        expected = points[labels == index][:, 1:]
-        np.testing.assert_allclose(np.sort(drawn, axis=0), np.sort(expected, axis=0), atol=1e-15)
 
 
 @pytest.mark.parametrize("side", [1.0, -1.0])

@@ -85,18 +85,6 @@ def test_the_page_makes_no_requests(page):
     assert policy.startswith("default-src 'none'")
 
 
-def test_structure_of_the_page(page):
-    levels = [tag for tag, _ in page.tags if tag in {"h1", "h2", "h3"}]
-    assert levels == ["h1", "h2", "h2"]
-    targets = {attrs["id"] for attrs in page.named("h2")}
-    assert {link["href"].removeprefix("#") for link in page.named("a")} == targets
-    assert any(meta.get("name") == "viewport" for meta in page.named("meta"))
-    style = "".join(page.text)
-    assert "prefers-color-scheme: dark" in style
-    assert "@media print" in style
-    assert page.named("html") == [{"lang": "en"}]
-
-
 def test_columns_of_numbers_are_aligned_right():
     page = Page(Table("c", ["k", "v", "w"], [["a", 0.123456, "x"], ["b", "7.0", True]]).html())
     assert [attrs.get("class") for attrs in page.named("td")] == ["number", None, "number", None]
@@ -129,11 +117,6 @@ def test_pictures_need_plain_different_names(tmp_path, names):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_versions_skip_what_is_not_installed():
-    names = [name for name, _ in report.versions("numpy", "no-such-package-at-all")]
-    assert names == ["Python", "numpy", "system"]
-
-
 # ---------------------------------------------------------------------- on paper
 
 PAPER = {"a4": 794 - 2 * 38, "letter": 816 - 2 * 38}  # CSS pixels, less margins of 10 mm
@@ -159,29 +142,6 @@ def test_no_table_is_wider_than_the_paper(browser, tmp_path):
             )
             assert outside == []
             assert found.page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-def test_headings_of_many_columns_are_vertical_on_paper(browser, tmp_path):
-    """Numbers of four digits are not broken into lines."""
-    tables = []
-    for n_columns in (3, 26):
-        header = ["class", *(f"precision {i}" for i in range(n_columns - 1))]
-        tables.append(Table("Numbers", header, [["a", *[1234] * (n_columns - 1)]]))
-    file = report.write_report(tmp_path / "page.html", "Page", [Section("Tables", tables)])
-    style = (
-        "() => [...document.querySelectorAll('th:last-child span')]"
-        ".map(heading => getComputedStyle(heading).writingMode)"
-    )
-    with opened(browser, file, width=PAPER["a4"]) as found:
-        assert found.page.evaluate(style) == ["horizontal-tb", "horizontal-tb"]
-        found.page.emulate_media(media="print")
-        assert found.page.evaluate(style) == ["horizontal-tb", "vertical-rl"]
-        heights = found.page.evaluate(
-            "() => [...document.querySelectorAll('tbody th, tbody td')].map(cell => {"
-            " const range = document.createRange(); range.selectNodeContents(cell);"
-            " return range.getClientRects().length; })"
-        )
-        assert set(heights) == {1}, "a cell of more than one line"
 
 
 def test_the_copy_button_copies_the_code(browser, tmp_path):
