@@ -101,19 +101,6 @@ def test_a_quick_run_keeps_what_it_does_not_measure(harness, report):
     assert dates(report, merged(report, after, both[1:], "later", full=True)) == {"long": "later"}
 
 
-def test_what_is_missing_is_kept(harness, report):
-    before = merged(report, None, [row(harness), row(harness, name="digits")], "then", full=True)
-    found = [row(harness), harness.Missing("digits", "they are not there")]
-    after = merged(report, before, found, "now", full=True)
-    assert dates(report, after) == {"work": "now", "digits": "then"}
-
-
-def test_old_results_have_the_conditions_of_their_file(harness, report):
-    entry = CONDITIONS | {"seconds": 1.0, "rows": [report.stored(row(harness))]}
-    assert dates(report, entry) == {"work": "2020-01-01"}
-    assert "2020-01-01; a machine; numpy 2.0; 1 s in all." in report.page({"bench_x": entry})
-
-
 def test_a_curve_is_drawn_and_shown(harness, report, tmp_path):
     good = harness.Series("ours", [10, 100], [[1.0], [2.0]], [2.0**20, 2.0**21], [1e-9, 1e-9])
     bad = harness.Series("theirs", [10], [[5.0]], [None], [1e-3])
@@ -127,25 +114,6 @@ def test_a_curve_is_drawn_and_shown(harness, report, tmp_path):
     assert (tmp_path / "a_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_methods_that_would_take_too_long_are_stopped(harness, monkeypatch):
-    monkeypatch.setattr(harness.gc, "collect", lambda: None)  # slow with all that tests hold
-    calls = []
-
-    def method(label):
-        def prepare(n):
-            return lambda: calls.append((label, n))
-
-        return harness.Method(label, prepare)
-
-    curve = harness.grow("x", [method("a"), method("b")], (1, 2), error=lambda _, n: n / 10)
-    assert calls == [("a", 1), ("b", 1)] + [("a", 1), ("b", 1)] * harness.REPEATS + (
-        [("a", 2), ("b", 2)] * (1 + harness.REPEATS)
-    )
-    assert [one.errors for one in curve.series] == [[0.1, 0.2]] * 2
-    curve = harness.grow("x", [method("a")], (1, 2), longest=0.0)
-    assert curve.series[0].n == [1]
-
-
 def test_peak_memory_is_measured(harness):
     held = "import time\nheld = bytearray(2**27)"
     # long enough to be measured: memory that is freed within one call may be missed
@@ -157,15 +125,6 @@ def test_peak_memory_is_measured(harness):
 
 
 # ------------------------------------------------------------------------ the files run
-
-
-@pytest.mark.parametrize("name", ["bench_anchors", "bench_warm_starts"])
-def test_counts_that_no_machine_changes_are_not_quick(name, harness, monkeypatch):
-    monkeypatch.setattr(harness, "SMOKE", True)  # so that a failure would not take minutes
-    try:
-        assert importlib.import_module(name).run() == []
-    finally:
-        sys.modules.pop(name, None)
 
 
 @pytest.mark.slow

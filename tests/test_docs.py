@@ -12,7 +12,6 @@ import pkgutil
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -96,12 +95,6 @@ def test_api_pages_list_exactly_the_public_names():
     }
     assert {public[each] for each in set(public) - set(listed)} == set()
     assert {listed[each] for each in set(listed) - set(public)} == set()
-
-
-def test_every_api_page_is_in_the_contents():
-    contents = (DOCS / "api/index.rst").read_text(encoding="utf-8").split()
-    for page in (DOCS / "api").glob("*.rst"):
-        assert page.stem == "index" or page.stem in contents, name_of(page)
 
 
 # ------------------------------------------------------------------------ examples
@@ -222,48 +215,6 @@ def test_every_page_is_in_some_contents():
 
 
 # ------------------------------------------------------------------------ extensions of Sphinx
-
-
-@pytest.mark.parametrize("measured", [True, False])
-def test_sections_without_measurements_show_their_text(tmp_path, measured):
-    pytest.importorskip("myst_parser", reason="needs the extra [docs]")
-    docs, results = tmp_path / "docs", tmp_path / "benchmarks/RESULTS.md"
-    docs.mkdir()
-    results.parent.mkdir()
-    section = (
-        "### Other\n\n7 s\n\n<!-- end -->\n\n### Many, 9\n\n| a |\n|---|\n| 5 s |\n\n<!-- end -->\n"
-    )
-    results.write_text(f"# All\n\n{section if measured else ''}")
-    (docs / "conf.py").write_text(
-        f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\n"
-        "extensions = ['myst_parser', 'measured']\n"
-    )
-    (docs / "index.md").write_text("# Page\n\n```{measured} Many, 9\nNot yet.\n```\n")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", "text", str(docs), str(docs / "_")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    text = (docs / "_/index.txt").read_text("utf-8")
-    assert ("5 s" in text, "Not yet." in text) == (measured, not measured)
-    assert "7 s" not in text
-
-
-def test_pages_of_the_repository_keep_their_links(tmp_path):
-    docs, experiment = tmp_path / "docs", tmp_path / "experiments/paper"
-    (docs / "repository").mkdir(parents=True)
-    experiment.mkdir(parents=True)
-    (docs / "guide.md").touch()
-    (docs / "repository/OLD.md").touch()
-    (tmp_path / "CHANGELOG.md").write_text("[guide](docs/guide.md#part), [web](https://a.org/b)")
-    (experiment / "page.md").write_text("![curve](curve.png) [all](../RESULTS.md)")
-    (experiment / "curve.png").write_bytes(b"picture")
-    (tmp_path / "experiments/RESULTS.md").write_text("[page](paper/page.md)")
-    extension("repository_pages").copy_pages(tmp_path, docs)
-    copies = docs / "repository"
-    changes = (copies / "CHANGELOG.md").read_text()
-    assert changes == "[guide](/guide.md#part), [web](https://a.org/b)"
-    assert (copies / "experiments/paper/curve.png").read_bytes() == b"picture"
-    assert (copies / "experiments/RESULTS.md").read_text() == "[page](paper/page.md)"
-    assert not (copies / "OLD.md").exists()
 
 
 # ------------------------------------------------------------------------ code of the pages

@@ -1,6 +1,5 @@
 """Checks of parameters, weights, matrices and labels, and reports of status and progress."""
 
-import pickle
 from functools import partial
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from orthodrome._core.checks import (
-    RowError,
     check_choice,
     check_columns,
     check_finite_vector,
@@ -86,17 +84,6 @@ def test_parameters(kind):
 
 
 # Weights ------------------------------------------------------------------------------------------
-
-
-def test_weights_are_copied_as_float64():
-    assert check_sample_weight(None, 3, "Owner") is None
-    for given in ([1, 0, 2], np.array([1, 0, 2], dtype=np.float32), np.array([1.0, 0, 2])):
-        weights = check_sample_weight(given, 3, "Owner")
-        assert weights.dtype == np.float64
-        assert weights is not given
-        np.testing.assert_array_equal(weights, [1, 0, 2])
-    np.testing.assert_array_equal(check_sample_weight(2.5, 3, "Owner"), [2.5, 2.5, 2.5])
-    np.testing.assert_array_equal(check_sample_weight(0, 2, "Owner", all_zero=True), [0, 0])
 
 
 @pytest.mark.parametrize(
@@ -180,12 +167,6 @@ def test_labels():
     ]:
         with pytest.raises(ValueError, match=message):
             check_targets(bad, 0 if bad is None else len(bad), "Owner")
-
-
-def test_row_errors_survive_pickling():
-    error = pickle.loads(pickle.dumps(RowError("Row {0} of {{}} is {{odd}}.", 1)))
-    assert str(error) == "Row 1 of {} is {odd}."
-    assert str(error.renumbered(np.array([4, 7]))) == "Row 7 of {} is {odd}."
 
 
 # Status and progress ------------------------------------------------------------------------------

@@ -1,12 +1,9 @@
 """Loops are compiled with a cache and without one."""
 
-from types import SimpleNamespace
-
 import numba
 import numpy as np
 import pytest
 
-from orthodrome._core import compiled as module
 from orthodrome._core.compiled import compiled
 
 
@@ -51,10 +48,3 @@ def test_a_loop_that_fails_is_not_repeated():
             loop(array)
         assert array == n_calls
     assert loop.cached
-
-
-def test_with_the_compiler_switched_off_the_function_runs_as_it_is(monkeypatch):
-    """As with NUMBA_DISABLE_JIT=1."""
-    plain = SimpleNamespace(njit=lambda **_: lambda function: function)
-    monkeypatch.setattr(module, "numba", plain)
-    assert compiled(double).dispatcher is double

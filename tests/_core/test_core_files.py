@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from orthodrome._core.files import temporary_map, writable_folder, write_atomically, write_together
+from orthodrome._core.files import temporary_map, write_atomically, write_together
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links and permissions as on POSIX systems")
 
@@ -32,25 +32,6 @@ def test_without_fallocate_zeros_are_written(monkeypatch, absent):
     np.testing.assert_array_equal(found, np.zeros((33, 11)))
     found[-1, -1] = 2.0
     assert found.sum() == 2.0
-
-
-def test_folders(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(NotADirectoryError) as caught, writable_folder(tmp_path / "file"):
-        pass
-    assert caught.value.filename == str(tmp_path / "file")
-
-    def interrupted(write):
-        with writable_folder(tmp_path / "a" / "b" / "c") as folder:
-            if write:
-                (folder.parent / "part.csv").write_text("1,2")
-            raise KeyboardInterrupt
-
-    for write in (False, True):
-        with pytest.raises(KeyboardInterrupt):
-            interrupted(write)
-        assert (tmp_path / "a").exists() is write  # a folder that holds something stays
-    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["part.csv"]
 
 
 def permissions(path):
@@ -81,17 +62,6 @@ def test_several_files_are_written_or_none(tmp_path):
         assert sorted(os.listdir(tmp_path)) == ["a", "folder"]
     write_together({tmp_path / "a": b"new", tmp_path / "b": lambda file: file.write(b"too")})
     assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
-
-
-def test_errors_name_the_path_as_given(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "loop").symlink_to("loop")
-    for path in ("file/below", "absent/file", "loop", "."):
-        with pytest.raises(OSError, match=f"'{path}'"):
-            write_atomically(path, b"new")
-    assert sorted(os.listdir()) == ["file", "loop"]
-    assert (tmp_path / "loop").is_symlink()
 
 
 @posix
@@ -127,19 +97,6 @@ def test_a_replaced_file_is_not_opened_to_another_group(tmp_path, monkeypatch, r
     write_atomically(file, b"new")
     assert (file.stat().st_gid == group) is not refused
     assert permissions(file) == (0o604 if refused else 0o664)
-
-
-@posix
-def test_links_and_long_names(tmp_path):
-    (tmp_path / "real").write_bytes(b"old")
-    for link, target in (("link", "real"), ("new", "made")):
-        (tmp_path / link).symlink_to(target)
-        write_atomically(tmp_path / link, b"new")
-        assert (tmp_path / link).is_symlink()
-        assert (tmp_path / target).read_bytes() == b"new"
-    for name in ("x" * 250, "é" * 125):
-        write_atomically(tmp_path / name, b"whole")
-        assert (tmp_path / name).read_bytes() == b"whole"
 
 
 def test_concurrent_writers_of_one_file(tmp_path):

@@ -5,15 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import orthodrome
 from orthodrome import KernelPCA
-from orthodrome._core import machine
 from orthodrome._core.memory import format_bytes, parse_bytes
 from orthodrome._core.random import as_random_state, draw_seeds, one_seed
 from orthodrome.eigen import Krylov
@@ -48,28 +45,7 @@ def test_sizes():
         assert format_bytes(size) == text
 
 
-@given(st.integers(1, 2**52))
-def test_a_formatted_size_can_be_parsed(size):
-    assert parse_bytes(format_bytes(size)) == pytest.approx(size, rel=0.006)
-
-
 # Seeds --------------------------------------------------------------------------------------------
-
-SOURCES = [int, np.int64, np.random.RandomState, np.random.default_rng]
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_equal_sources_give_equal_seeds(source):
-    draws = [
-        (
-            one_seed(source(seed)),
-            draw_seeds(source(seed), 3, "me"),
-            as_random_state(source(seed), "me").random_sample(),
-        )
-        for seed in (3, 3, 4)
-    ]
-    assert draws[0] == draws[1]
-    assert all(one != other for one, other in zip(draws[1], draws[2], strict=True))
 
 
 def test_seeds():
@@ -89,13 +65,6 @@ def test_seeds():
 
 
 # The machine --------------------------------------------------------------------------------------
-
-
-def test_the_machine_is_named_without_cpuinfo(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "_CPUINFO", tmp_path / "none")
-    monkeypatch.setattr(machine.platform, "processor", lambda: "")
-    monkeypatch.setattr(machine.platform, "machine", lambda: "abacus")
-    assert machine.machine().startswith("abacus, ")
 
 
 # Warnings -----------------------------------------------------------------------------------------

@@ -12,10 +12,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from bounded import in_child
-from orthodrome import KernelPCA
 from orthodrome._core import threads
 from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
-from orthodrome.kernels import Gaussian
 
 
 def blas_threads():
@@ -42,19 +40,6 @@ def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
     assert sorted(item for part in results for item in part) == list(range(n_items))
     assert [part[0] for part in results] == list(range(len(results)))
     assert len(results) == min(n_items, 1 if serial else 2)
-
-
-def test_results_are_in_order_whichever_share_ends_first(two_threads):
-    second_is_done = threading.Event()
-
-    def function(worker, n_workers):
-        if worker == 0:
-            assert second_is_done.wait(10)
-        else:
-            second_is_done.set()
-        return worker
-
-    assert run_in_threads(function, 2) == [0, 1]
 
 
 @pytest.mark.parametrize("n_rows", [1, 255, 512, 513, 5000])
@@ -110,13 +95,6 @@ def started(monkeypatch):
     threads._pool.cache_clear()
 
 
-def test_a_fit_starts_no_more_threads_than_there_are_cores(two_threads, started):
-    X = np.random.default_rng(0).normal(size=(1000, 4))
-    for _ in range(2):
-        KernelPCA(4, solver="krylov").fit(X)
-    assert 1 <= len(started) <= 2
-
-
 def test_small_work_stays_in_the_calling_thread(monkeypatch, two_threads, started):
     monkeypatch.setattr(threads, "_SMALL_WORK", 1000)
     for work, n_workers in [(999, 1), (1000, 2)]:
@@ -124,20 +102,6 @@ def test_small_work_stays_in_the_calling_thread(monkeypatch, two_threads, starte
         assert counts == [n_workers] * n_workers
         assert len(run_over_rows(lambda rows: rows, 5000, work=work)) == n_workers
         assert len(started) == n_workers - 1
-
-
-def test_the_calling_thread_takes_shares_that_have_not_started(two_threads):
-    busy, free = threading.Barrier(3), threading.Event()
-    for _ in range(2):  # as another fit of this process might
-        threads._pool().submit(lambda: (busy.wait(10), free.wait(10)))
-    busy.wait(10)
-    try:
-        here, start = threading.get_ident(), time.monotonic()
-        found = run_in_threads(lambda worker, n: (worker, threading.get_ident()), 2)
-        assert found == [(0, here), (1, here)]
-        assert time.monotonic() - start < 5  # it does not wait for the other fit
-    finally:
-        free.set()
 
 
 # The BLAS limit -----------------------------------------------------------------------------------
@@ -191,32 +155,7 @@ def test_the_limits_of_the_user_and_of_the_machine_are_respected(monkeypatch):
         assert n_threads() == 1
 
 
-def test_openmp_libraries_are_limited_in_each_thread(monkeypatch):
-    """None of NumPy's wheels is built on OpenMP; conda's are."""
-
-    class Library:
-        def __init__(self, layer):
-            self.threading_layer, self.asked = layer, []
-
-        def set_num_threads(self, n):
-            self.asked.append(n)
-
-    libraries = [Library("openmp"), Library("pthreads")]
-    monkeypatch.setattr(threads, "_blas_libraries", lambda: libraries)
-    threads._limit_openmp()
-    assert [library.asked for library in libraries] == [[1], []]
-
-
 # Callers ------------------------------------------------------------------------------------------
-
-
-def test_several_threads_may_evaluate_kernels_at_once(two_threads):
-    X = np.random.default_rng(0).normal(size=(1100, 3))
-    kernel = Gaussian(1.0).fit(X)
-    expected = kernel(X)
-    with ThreadPoolExecutor(4) as pool:
-        for block in pool.map(lambda _: kernel(X), range(12)):
-            np.testing.assert_array_equal(block, expected)
 
 
 # A parent that has used its threads, one that is inside the limit, one whose lock is held by a

@@ -2,7 +2,6 @@
 
 import hashlib
 import http.server
-import importlib.util
 import io
 import json
 import os
@@ -134,29 +133,6 @@ def test_a_download_is_parsed_verified_and_kept(publish, server, cache, temporar
     assert files_under(temporary) == []
 
 
-def test_an_interrupted_download_leaves_nothing(publish, server, cache, temporary, monkeypatch):
-    publish("small.data", small=RAW)
-    server.cut_short.add("small.data")
-    with pytest.raises(FileNotFoundError, match=r"Tried http://127\.0\.0\.1:\d+/small\.data"):
-        load("small", verbose=False)
-    assert server.asked == ["small.data"]
-    assert not cache.exists()
-    assert list(temporary.iterdir()) == []
-
-    def interrupted(self, url, output_file, pooch):
-        Path(output_file).write_bytes(b"1.5")
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("pooch.HTTPDownloader.__call__", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            load("small", verbose=False)
-    assert not cache.exists()
-    assert list(temporary.iterdir()) == []
-    server.cut_short.clear()
-    assert load("small", verbose=False).data.shape == (3, 2)
-
-
 def test_other_arrays_are_refused_with_both_hashes(publish, server, cache):
     entry = publish("small.data", small=OTHER)
     with pytest.raises(ValueError, match="over the parsed arrays, found") as caught:
@@ -178,19 +154,6 @@ def test_the_next_source_is_asked_when_one_fails(publish, server, first):
     assert server.asked == ["first.data", "second.data"]
 
 
-def test_the_error_names_every_failure_and_the_file_to_place(publish, cache):
-    publish("first.data", "second.data", second=b"1,2\n")
-    with pytest.raises(FileNotFoundError) as caught:
-        load("small", verbose=False)
-    for part in (
-        "first.data: HTTPError: 404",
-        "second.data: ValueError: Row 1 has 2 fields",
-        str(cache / "folder" / "small.csv"),
-        "Licence: free for tests",
-    ):
-        assert part in str(caught.value)
-
-
 def test_without_network_or_pooch(register, cache, monkeypatch):
     pytest.importorskip("pooch")
     source = Source(urls=("https://example.org/files/small.data",), parser="text_table")
@@ -204,34 +167,7 @@ def test_without_network_or_pooch(register, cache, monkeypatch):
     assert not cache.exists()
 
 
-@pytest.mark.parametrize(("verbose", "installed"), [(True, True), (False, True), (True, False)])
-def test_a_progress_bar_needs_verbose_and_tqdm(publish, capfd, monkeypatch, verbose, installed):
-    publish("small.data", small=RAW)
-    if installed:
-        pytest.importorskip("tqdm")
-    else:
-        find = "orthodrome.datasets._download.importlib.util.find_spec"
-        monkeypatch.setattr(find, lambda _: None)
-    load("small", verbose=verbose)
-    written = capfd.readouterr()
-    assert ("100%" in written.err) == (verbose and installed)
-    assert written.out == ""
-
-
 # The cache ----------------------------------------------------------------------------------------
-
-
-def test_a_cache_that_cannot_be_made_is_a_warning(publish, server, tmp_path, monkeypatch):
-    publish("small.data", small=RAW)
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("not a folder")
-    monkeypatch.setenv("ORTHODROME_CACHE", str(in_the_way / "cache"))
-    for _ in range(2):
-        with pytest.warns(UserWarning, match="ORTHODROME_CACHE") as caught:
-            found = load("small", verbose=False)
-        assert found.filename == server.address("small.data")
-        assert caught[0].filename == __file__
-    assert server.asked == ["small.data"] * 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
@@ -287,29 +223,6 @@ def test_killed_in_the_middle_of_a_transfer(publish, server, cache, temporary, s
     server.halted.clear()
     assert load("small", verbose=False).data.shape == (3, 2)
     assert files_under(cache) == ["folder/small.csv"]
-
-
-def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, monkeypatch):
-    publish("small.data", small=RAW)
-
-    def refuse(*arguments):
-        raise PermissionError("read-only")
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.warns(UserWarning, match="cannot be stored"):
-        assert load("small", verbose=False).data.shape == (3, 2)
-    assert files_under(cache) == []
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_the_umask_decides_who_may_read_a_kept_file(publish, cache):
-    publish("small.data", small=RAW)
-    before = os.umask(0o027)
-    try:
-        load("small", verbose=False)
-    finally:
-        os.umask(before)
-    assert path("small").stat().st_mode & 0o777 == 0o640
 
 
 # Files of installed packages ----------------------------------------------------------------------
@@ -424,18 +337,5 @@ def test_openml_with_other_data(register, openml, cache, monkeypatch, data_id, e
     monkeypatch.setattr("sklearn.datasets._openml.time.sleep", lambda seconds: None)
     register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=data_id),))
     with pytest.raises(error, match=message):
-        load("small")
-    assert not cache.exists()
-
-
-def test_openml_without_network_or_pandas(register, cache, monkeypatch):
-    pytest.importorskip("pandas")
-    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=7),))
-    with pytest.raises(FileNotFoundError, match=r"Tried https://www\.openml\.org/d/7: gaierror"):
-        load("small")
-    find = importlib.util.find_spec
-    without = {"pandas": None}
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: without.get(name, find(name)))
-    with pytest.raises(FileNotFoundError, match="Tables of OpenML need pandas: pip"):
         load("small")
     assert not cache.exists()

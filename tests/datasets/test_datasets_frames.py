@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from orthodrome.datasets import load
-from real_data import load_or_skip, real_folder
 
 pandas = pytest.importorskip("pandas", reason="as_frame needs pandas")
 
@@ -43,17 +42,6 @@ def test_category_columns_hold_their_codes(place, tmp_path):
     assert frames.data["age"].tolist() == [20, 30, 40, 50]
 
 
-def test_several_targets_and_none(place, tmp_path):
-    place("small.csv", b"x,target_a,target_b\n1,2,3\n4,5,6\n")
-    frames = both(tmp_path)[1]
-    assert list(frames.frame.columns) == ["x", "a", "b"]
-    assert frames.target["b"].tolist() == [3, 6]
-    place("small.csv", b"x\n1\n2\n")
-    frames = both(tmp_path)[1]
-    assert frames.target is None
-    assert frames.frame.shape == (2, 1)
-
-
 def test_landmarks_are_laid_out_row_by_row(place, tmp_path):
     content = b"plant,class,x1,y1,x2,y2\np1,A,0,1,2,3\np2,B,4,5,6,7\n"
     place("small.csv", content, "landmark_table", extra_columns=("plant",))
@@ -76,17 +64,3 @@ def test_without_pandas_there_is_a_hint(place, tmp_path, monkeypatch):
     assert load("small", data_home=tmp_path).data.shape == (2, 1)
     with pytest.raises(ImportError, match=r"pip install 'orthodrome\[data\]'"):
         load("small", data_home=tmp_path, as_frame=True)
-
-
-@pytest.mark.parametrize("name", ["german_credit", "connectomes", "concrete_slump", "cmu_walk_35"])
-def test_real_frames_agree_with_the_arrays(name):
-    arrays = load_or_skip(name)
-    frames = load(name, data_home=real_folder(), as_frame=True, download_if_missing=False)
-    rows = arrays.data.reshape(len(arrays.data), -1)
-    assert frames.data.shape == rows.shape
-    numbers = frames.data.select_dtypes("number")
-    columns = [frames.data.columns.get_loc(column) for column in numbers.columns]
-    np.testing.assert_array_equal(numbers.to_numpy(), rows[:, columns])
-    for column, codes in arrays.get("categories", {}).items():
-        position = rows[:, arrays.feature_names.index(column)].astype(int)
-        assert frames.data[column].tolist() == [codes[one] for one in position]

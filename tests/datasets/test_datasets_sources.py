@@ -9,7 +9,6 @@ from orthodrome.datasets import available
 from orthodrome.datasets._download import CONVERTERS
 from orthodrome.datasets._readers import arrays_sha256, read_fields, read_picture
 from orthodrome.datasets._registry import Source, registry
-from real_data import load_or_skip
 
 
 def converted(contents, source, entry):
@@ -113,27 +112,8 @@ def test_head_of_a_published_table(name):
     assert content.decode().splitlines()[0] == ",".join(entry.columns)
 
 
-NOT_FIRST_ROWS = {"heart_cleveland", "ionosphere", "sonar"}  # made up, or a row with a gap
-
-
-@pytest.mark.parametrize("name", sorted(set(HEADS) - NOT_FIRST_ROWS - {"german_credit"}))
-def test_head_is_the_first_row_of_the_real_set(name):
-    bunch = load_or_skip(name)
-    entry = registry()[name]
-    fields = read_fields(converted([HEADS[name][0]], text_source(entry), entry), entry)
-    np.testing.assert_array_equal(fields["data"][0], bunch.data[0])
-    if fields["target"].ndim == 1:
-        assert fields["target_names"][0] == bunch.target_names[bunch.target[0]]
-
-
 def table_of(content, name="haberman", **options):
     return converted([content], Source((), ("x.data",), "text_table", options), registry()[name])
-
-
-def test_ends_of_line_of_any_system():
-    tables = {table_of(end.join([b"1,2,3,4", b"5,6,7,8", b""])) for end in (b"\n", b"\r", b"\r\n")}
-    assert len(tables) == 1
-    assert tables.pop().count(b"\n") == 3
 
 
 def test_labels_are_replaced_in_the_class_only():

@@ -102,21 +102,6 @@ def test_averages_are_those_of_the_oracle(grid):
     np.testing.assert_array_equal(averaged(grid, unchanged), image)
 
 
-@given(grids(), st.integers(1, 40))
-def test_bands_and_blocks_add_up_to_the_whole(grid, max_patches):
-    extended = grid.extend(image_for(grid))
-    bands = list(grid.bands(max_patches))
-    parts = [grid.extract(extended, band) for band in bands]
-    whole = grid.extract(extended, grid.whole)
-    np.testing.assert_array_equal(np.concatenate(parts), whole)
-    assert all(len(p) <= max(max_patches, grid.shape[1]) for p in parts)
-    total, at_once = np.zeros_like(extended), np.zeros_like(extended)
-    for band, part in zip(bands, parts, strict=True):
-        grid.add(total, 3 * part, band)
-    grid.add(at_once, 3 * whole, grid.whole)
-    np.testing.assert_allclose(total, at_once, rtol=1e-12, atol=1e-12)
-
-
 @given(grids(), st.data())
 def test_blocks_are_parts_of_the_whole(grid, data):
     top, left = (data.draw(st.integers(0, n - 1)) for n in grid.shape)

@@ -13,7 +13,6 @@ from orthodrome.denoising.selection import (
     Risk,
     Sample,
     Trial,
-    _descend,
     _scaled_kernels,
     choose,
     component_counts,
@@ -68,17 +67,6 @@ def test_the_blend_is_the_minimum_of_the_risk():
         assert Risk(change, divergence, 1.0).blend == pytest.approx(blend)
 
 
-def test_the_estimate_is_exact_for_a_diagonal_map():
-    # bᵀ A b = tr A for signs b and a diagonal A
-    rng = np.random.default_rng(3)
-    points = rng.standard_normal((40, 5))
-    shrink = np.linspace(0.1, 0.9, 5)
-    trial = trial_of(points, 0.7)
-    risk = estimate_risk(trial, shrink * points, shrink * trial.perturbed.queries, 0.7)
-    assert risk.divergence == pytest.approx(shrink.mean(), rel=1e-9)
-    assert risk.change == pytest.approx(np.mean(((1 - shrink) * points) ** 2))
-
-
 def test_the_estimate_is_the_error_of_kernel_pca_for_large_data():
     noise = 0.2
     clean_points, points = curve(n=400, d=30, noise=noise)
@@ -117,36 +105,7 @@ def test_fewer_components_are_those_of_a_smaller_model(kernel):
     )
 
 
-def test_linear_kernel_is_pca():
-    _, points = curve()
-    mean = points.mean(axis=0)
-    axes = np.linalg.svd(points - mean, full_matrices=False)[2][:3]
-    expected = mean + (points - mean) @ axes.T @ axes
-    model = KernelPCA(3, "linear").fit(points)
-    np.testing.assert_allclose(clean(model, points).points, expected, atol=1e-4)
-
-
 # ------------------------------------------------------------------ the search
-
-
-def test_descent_finds_the_minimum_and_evaluates_once():
-    costs = [9.0, 7, 4, 2, 3, 5, 8, 9]
-    for start in range(8):
-        calls = []
-        assert _descend(lambda i: calls.append(i) or costs[i], start, 8) == 3  # noqa: B023
-        assert len(calls) == len(set(calls))
-    assert _descend(lambda i: i, 0, 1) == 0
-    assert _descend(lambda i: 1.0, 2, 5) == 2
-
-
-def test_component_counts_ascend_to_the_maximum():
-    for maximum in range(1, 200):
-        counts = component_counts(maximum)
-        assert counts[0] == 1
-        assert counts[-1] == maximum
-        ratios = np.divide(counts[1:], counts[:-1])
-        assert np.all(ratios > 1)
-        assert np.all(ratios <= 2)
 
 
 def test_scales_are_multiples_of_the_rule_or_given():

@@ -1,6 +1,5 @@
 """Laws of SequenceDenoiser."""
 
-import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 
 from orthodrome import KernelPCA, PatchDenoiser
 from orthodrome.denoising import SequenceDenoiser
-from orthodrome.denoising import sequence as sequence_module
 from orthodrome.kernels import Gaussian
 from real_data import load_or_skip
 
@@ -29,11 +27,6 @@ def noisy_walk(noise=NOISE, seed=0, **shape):
     return frames, frames + noise * np.random.default_rng(seed).standard_normal(frames.shape)
 
 
-def quick():
-    """Return a denoiser with a given model, which is faster."""
-    return SequenceDenoiser(8, Gaussian(2.0), random_state=0)
-
-
 def mean_square(a, b):
     return np.mean((np.asarray(a, dtype=float) - b) ** 2)
 
@@ -47,19 +40,6 @@ def test_noise_is_removed_and_the_motion_kept(noise):
     assert mean_square(cleaned, clean) < 0.35 * mean_square(noisy, clean)
     assert denoiser.risk_ == pytest.approx(mean_square(cleaned, clean), rel=0.5)
     assert np.isfinite(denoiser.sigma_)
-
-
-def test_it_is_not_worse_than_linear_pca():
-    clean, noisy = noisy_walk()
-    points = noisy.reshape(len(noisy), -1)
-    mean = points.mean(axis=0)
-    axes = np.linalg.svd(points - mean, full_matrices=False)[2]
-    best = min(
-        mean_square((mean + (points - mean) @ axes[:r].T @ axes[:r]).reshape(clean.shape), clean)
-        for r in range(1, 15)
-    )
-    cleaned = SequenceDenoiser(random_state=0).denoise(noisy)
-    assert mean_square(cleaned, clean) < best
 
 
 def test_a_fixed_model_is_kernel_pca_of_the_frames():
@@ -94,51 +74,6 @@ def test_still_and_noiseless_sequences_come_back_unchanged():
     assert denoiser.n_components_ == 0
     changed = SequenceDenoiser(noise=1e-4, random_state=0).denoise(noisy_walk(1e-4)[1])
     assert mean_square(changed, noisy_walk(1e-4)[1]) <= 1.5e-8
-
-
-def test_long_sequences_use_a_part_of_the_frames(monkeypatch):
-    clean, noisy = noisy_walk(n=400)
-    monkeypatch.setattr(sequence_module, "_TRIAL_FRAMES", 60)
-    denoiser = SequenceDenoiser(max_train=100, random_state=0)
-    cleaned = denoiser.denoise(noisy)
-    assert len(denoiser.model_.X_fit_) == 100
-    assert mean_square(cleaned, clean) < 0.4 * mean_square(noisy, clean)
-
-
-def test_dtypes_layouts_and_seeds(tmp_path):
-    _, noisy = noisy_walk()
-    expected = quick().denoise(noisy)
-    before = noisy.copy()
-    noisy.flags.writeable = False
-    np.testing.assert_array_equal(quick().denoise(noisy), expected)
-    np.testing.assert_array_equal(noisy, before)
-    fortran = quick().denoise(np.asfortranarray(noisy))
-    np.testing.assert_array_equal(fortran, expected)
-    np.save(tmp_path / "frames.npy", noisy)
-    mapped = np.load(tmp_path / "frames.npy", mmap_mode="r")
-    np.testing.assert_array_equal(quick().denoise(mapped), expected)
-    single = quick().denoise(noisy.astype(np.float32))
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, expected, atol=1e-3)
-    whole = SequenceDenoiser(n_components=3).denoise(np.rint(100 * noisy).astype(int))
-    assert whole.dtype == np.float64
-
-
-def test_the_solver_does_not_matter():
-    _, noisy = noisy_walk(n=260)
-    dense, krylov = (
-        SequenceDenoiser(3, Gaussian(2.0), solver=solver, random_state=0).denoise(noisy)
-        for solver in ("dense", "krylov")
-    )
-    np.testing.assert_allclose(dense, krylov, atol=1e-6)
-
-
-def test_signature_and_repr():
-    """Two positional parameters; PatchDenoiser has two more before them."""
-    ours, patches = (inspect.signature(each) for each in (SequenceDenoiser, PatchDenoiser))
-    assert list(ours.parameters.values()) == list(patches.parameters.values())[2:]
-    denoiser = SequenceDenoiser(25, Gaussian(1.5))
-    assert repr(denoiser) == "SequenceDenoiser(n_components=25, kernel=Gaussian(sigma=1.5))"
 
 
 def test_invalid_frames():

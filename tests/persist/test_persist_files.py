@@ -462,19 +462,6 @@ def test_other_files_are_refused(which, tmp_path, monkeypatch):
     assert not (tmp_path / "ran").exists()
 
 
-def test_forged_files_are_loaded_if_nothing_was_changed(tmp_path):
-    """The files above are refused for what they say, not for how they are made."""
-    for data in (
-        with_members({}),
-        with_sparse({}),
-        with_schema(lambda schema: add_attribute(schema, text(77))),
-    ):
-        (tmp_path / "m").write_bytes(data)
-        model = load(tmp_path / "m")
-        assert isinstance(model, KernelPCA)
-    assert model.extra_ == 77
-
-
 def overlapping() -> bytes:
     """Return many entries of the directory for the same bytes, larger than the file."""
     buffer = io.BytesIO()
@@ -512,12 +499,6 @@ def test_files_of_other_releases(tmp_path, monkeypatch):
         load(path)
     for version in ("1.5.0.dev0", "2.0"):
         assert "Upgrade" in refusal(with_members({}, versions={"orthodrome": version}), tmp_path)
-
-
-def test_the_manifest_has_the_format_and_versions():
-    manifest = json.loads(laws.members_of(genuine())["orthodrome.json"])
-    assert manifest["format"] == list(archive.FORMAT)
-    assert {"orthodrome", "numpy", "scikit-learn"} <= manifest["versions"].keys()
 
 
 # Damaged bytes -----------------------------------------------------------------------------------
