@@ -80,6 +80,7 @@ def not_data(value, where="", known=None) -> list[str]:
     else:
         slots = [s for kind in type(value).__mro__ for s in getattr(kind, "__slots__", ())]
         below = getattr(value, "__dict__", {}) | {s: getattr(value, s, None) for s in slots}
+    below.pop("_solution_", None)  # the state of warm starts is not saved
     return [x for key, item in below.items() for x in not_data(item, f"{where}.{key}", known)]
 
 
