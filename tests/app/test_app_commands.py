@@ -338,7 +338,7 @@ BAD = {
     "not a model": (("predict", "trees.csv", "trees.csv"), 1, ["trees.csv", "model"]),
     "small image": (("denoise", "small.png"), 1, ["small.png", "3 x 3", "--patch-size"]),
     "out is a file": (("embed", "trees.csv", *KIND, "--out", "trees.csv"), 1, ["trees.csv"]),
-    "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["not one of kpga"]),
+    "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["is not one of", "kpga"]),
     "no components": (("embed", "trees.csv", "-q", "0"), 2, ["Error"]),
     "not a number": (("cluster", "trees.csv", "-k", "many"), 2, ["Error"]),
     "seed": (("classify", "trees.csv", "--seed", 2**32), 2, ["4294967295"]),

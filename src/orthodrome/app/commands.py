@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Annotated, Any
 
+import click
 import typer
 
 from .. import __version__
@@ -72,14 +73,9 @@ def _option(
 
 def _method(names: tuple[str, ...]) -> inspect.Parameter:
     """Return the option --method."""
-
-    def check(value: str) -> str:
-        if value not in names:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(names)}.")
-        return value
-
     choices = "one of " + ", ".join(names)
-    return _option("--method", choices, str, names[0], metavar="NAME", callback=check)
+    kind = click.Choice(names)
+    return _option("--method", choices, str, names[0], metavar="NAME", click_type=kind)
 
 
 def _components(default: int) -> inspect.Parameter:
@@ -120,6 +116,11 @@ def _output(folder: str) -> tuple[inspect.Parameter, ...]:
     """Return the options of a command that writes files into a folder."""
     out = _option("--out", "output folder", str, folder, metavar="DIR", callback=_check_name)
     return out, *PRINTING
+
+
+def _fitting(folder: str) -> tuple[inspect.Parameter, ...]:
+    """Return the options of a command that fits a model to data."""
+    return *READING, *MODEL, *_output(folder)
 
 
 # ---------------------------------------------------------------------------- errors
@@ -225,9 +226,7 @@ def info() -> None:
     _components(2),
     _option("--sphere", "for kpns: small or great", metavar="NAME"),
     _option("--p", "for kpns and robust: the power p, at most 2", float | None, metavar="P"),
-    *READING,
-    *MODEL,
-    *_output("embedding"),
+    *_fitting("embedding"),
 )
 def embed() -> None:
     """Compute coordinates with kernel PGA, kernel PCA, nested spheres or robust kernel PCA.
@@ -243,9 +242,7 @@ def embed() -> None:
     DATA,
     _option("-k --clusters", "number of clusters", int, inspect.Parameter.empty, min=1),
     _method(CLUSTERINGS),
-    *READING,
-    *MODEL,
-    *_output("clustering"),
+    *_fitting("clustering"),
 )
 def cluster() -> None:
     """Cluster rows with a mixture or k-means on the sphere, kernel k-means or spectral clustering.
@@ -261,9 +258,7 @@ def cluster() -> None:
     _option("--test", "rows to predict", metavar="FILE"),
     _option("--cv", "number of folds (default: 5)", int | None, metavar="FOLDS"),
     _method(CLASSIFIERS),
-    *READING,
-    *MODEL,
-    *_output("classification"),
+    *_fitting("classification"),
 )
 def classify() -> None:
     """Fit a classifier (kernel ridge regression, PerTurbo or nested spheres) and test it.
@@ -274,14 +269,7 @@ def classify() -> None:
     """
 
 
-@_command(
-    "measurements.csv --label species",
-    DATA,
-    _components(2),
-    *READING,
-    *MODEL,
-    *_output("comparison"),
-)
+@_command("measurements.csv --label species", DATA, _components(2), *_fitting("comparison"))
 def compare() -> None:
     """Compare PCA and all decompositions, and recommend one.
 

@@ -10,6 +10,8 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +38,6 @@ from .results import Report, reproduction_section
 
 TITLE = "orthodrome: a comparison of PCA, kernel PCA and kernel PGA"
 _METHODS = ("pca", "kpca", "kpga")
-_LEAD = (
-    "Principal component analysis (PCA) finds the directions in which data vary most. Kernel PCA "
-    "does the same in the feature space of a kernel, where a Gaussian kernel maps the data to a "
-    "sphere. Kernel principal geodesic analysis (kernel PGA) follows the great circles of that "
-    "sphere. This page compares them on data that ship with scikit-learn and on simulated "
-    "directions. All numbers were computed on this machine, in {seconds:.0f} seconds."
-)
 
 
 @dataclass(frozen=True)
@@ -110,9 +105,21 @@ def run_demo(
         for number, (task, make) in enumerate(tasks.items()):
             report(number / len(tasks), task)
             sections.append(make())
-        lead = _LEAD.format(seconds=time.perf_counter() - started)
+        lead = _text("lead", seconds=time.perf_counter() - started)
         page = target / "index.html"
         return write_report(page, TITLE, sections, lead=lead, write_pictures=True)
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """Return the texts of the page, in ``demo.txt``, by their headings."""
+    text = files(__package__).joinpath("demo.txt").read_text("utf-8")
+    parts = (part.partition("\n") for part in text.removeprefix("## ").split("\n## "))
+    return {heading: body.strip() for heading, _, body in parts}
+
+
+def _text(heading: str, **values: Any) -> str:
+    return _texts()[heading].format(**values)
 
 
 # ---------------------------------------------------------------------------- data
@@ -141,12 +148,9 @@ def _wine() -> Data:
 def _preimages(settings: Settings) -> Section:
     """Denoise digits by projecting them onto the components of clean digits."""
     digits = _digits()
+    split = {"stratify": digits.labels, "random_state": settings.seed}
     train, test, _, labels = train_test_split(
-        digits.X,
-        digits.labels,
-        train_size=settings.training,
-        stratify=digits.labels,
-        random_state=settings.seed,
+        digits.X, digits.labels, train_size=settings.training, **split
     )
     noise = np.random.default_rng(settings.seed).standard_normal(test.shape)
     noisy = test + settings.noise * noise
@@ -159,32 +163,16 @@ def _preimages(settings: Settings) -> Section:
     picture = Picture.of(
         images(grid, shape=(8, 8), limits=(0.0, 1.0)),
         "digits-preimages",
-        alt="Four rows of the digits 0 to 9: noisy, denoised with PCA, denoised with kernel PCA, "
-        "and original.",
-        caption="The first test digit of each class. Values outside [0, 1] are clipped in the "
-        "picture but not in the errors.",
-    )
-    text = (
-        f"Noise of standard deviation {settings.noise:g} is added to the test digits. Each is "
-        f"projected onto {settings.n_components} components of {settings.training} clean training "
-        "digits, and the projection is mapped back to an image. PCA uses a linear map; kernel PCA "
-        "uses the pre-image, that is, the image whose feature vector is nearest to the projection."
-    )
-    note = (
-        "Kernel PCA is a decomposition, not a specialised filter. To denoise whole images, use the "
-        "command orthodrome denoise."
+        alt=_text("digits picture"),
+        caption=_text("digits caption"),
     )
     results |= _filtered(train, noisy, settings.noise)
     errors = {name: float(np.mean((each - test) ** 2)) for name, each in results.items()}
     rows = [[name, f"{error:.4f}"] for name, error in sorted(errors.items(), key=lambda e: e[1])]
     caption = f"Mean squared error per pixel for {len(test)} test digits, smallest first."
-    blocks: list[Block] = [
-        Text(text),
-        picture,
-        Table(caption, ["method", "error"], rows),
-        Note(note),
-    ]
-    return Section("Digits: from feature space back to images", blocks)
+    table = Table(caption, ["method", "error"], rows)
+    text, note = Text(_text("digits", **vars(settings))), Note(_text("digits note"))
+    return Section("Digits: from feature space back to images", [text, picture, table, note])
 
 
 def _filtered(train: Array, noisy: Array, noise: float) -> dict[str, Array]:
@@ -233,40 +221,22 @@ def _directions(settings: Settings) -> Section:
     globe = Picture.of(
         sphere(exp_at_pole(tangent), angles, legend_title="degrees from the mean"),
         "directions-sphere",
-        alt=f"A globe with {len(X)} points, coloured by their distance from the mean. A star marks "
-        "the mean, where two great circles cross. Points on the far side are faint.",
-        caption="The sphere found by kernel PGA, with the mean and the two principal geodesics. "
-        "Circles around the mean are 30° apart.",
+        alt=_text("globe picture", **vars(settings)),
+        caption=_text("globe caption"),
     )
-    counts = [model.n_components_ for model in models.values()]
     pictures = []
     for method, model in models.items():
         ratios = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
         caption = f"{TITLES[method]}: {ratios} of the variance."
         name = f"directions-spectrum-{method}"
         pictures.append(replace(spectrum_picture(model), name=name, caption=caption))
-    return Section(
-        "Directions: kernel PCA and kernel PGA",
-        [
-            Text(
-                "A kernel with k(x, x) = 1 maps all data to a sphere. Kernel PCA uses straight "
-                "distances through that sphere; kernel PGA uses distances along it, from the mean "
-                "on the sphere (the Karcher mean). The difference is large for these data: "
-                f"{n} unit vectors in R^{d} from a von Mises-Fisher distribution with "
-                f"concentration {concentration:g} on a two-dimensional sphere. With the linear "
-                "kernel the right number of components is known to be two."
-            ),
-            Text(
-                f"Kernel PCA finds {counts[0]} components with a variance above zero, kernel PGA "
-                f"{counts[1]}: a two-dimensional sphere spans three dimensions of flat space. With "
-                "distances along the sphere, the neighbourhood score of the two coordinates of "
-                f"kernel PGA is {neighborhood_area(curve):.3f} (1: all neighbours preserved)."
-            ),
-            Row(pictures),
-            globe,
-            *_comparison("", data, choice, _METHODS[1:]).blocks,
-        ],
-    )
+    found = {name: model.n_components_ for name, model in models.items()}
+    area = neighborhood_area(curve)
+    result = _text("directions result", flat=found["kpca"], curved=found["kpga"], area=area)
+    texts = [Text(_text("directions", **vars(settings))), Text(result)]
+    comparison = _comparison("", data, choice, _METHODS[1:]).blocks
+    title = "Directions: kernel PCA and kernel PGA"
+    return Section(title, [*texts, Row(pictures), globe, *comparison])
 
 
 # ---------------------------------------------------------------------------- reproduction
@@ -274,40 +244,7 @@ def _directions(settings: Settings) -> Section:
 
 def _reproduction(command: Sequence[str], settings: Settings) -> Section:
     values = vars(settings)
-    programs = {
-        "Python code to denoise digits with pre-images:": _PREIMAGE_LINES.format(**values),
-        "Python code for kernel PGA of the directions:": _GEODESIC_LINES.format(**values),
-    }
+    headings = [heading for heading in _texts() if heading.startswith("Python code")]
+    programs = {heading: _text(heading, **values) for heading in headings}
     rows = [[name, str(value)] for name, value in values.items()]
-    settings_table = Table("Settings", ["setting", "value"], rows)
-    return reproduction_section(command, programs, [settings_table])
-
-
-_PREIMAGE_LINES = """
-import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
-from orthodrome import KernelPCA, plots
-
-X, y = load_digits(return_X_y=True)
-train, test = train_test_split(X / 16, train_size={training}, stratify=y, random_state={seed})
-noisy = test + {noise:g} * np.random.default_rng({seed}).standard_normal(test.shape)
-
-model = KernelPCA({n_components}, "gaussian", random_state={seed}).fit(train)
-cleaned = model.inverse_transform(model.transform(noisy))
-print(np.mean((noisy - test) ** 2), np.mean((cleaned - test) ** 2))
-rows = {{"noisy": noisy[:10], "cleaned": cleaned[:10], "original": test[:10]}}
-plots.images(rows, shape=(8, 8), limits=(0, 1)).savefig("digits.png")
-"""
-
-_GEODESIC_LINES = """
-from orthodrome import KernelPGA, plots
-from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.metrics import neighborhood_area, neighborhood_preservation
-
-X = make_von_mises_fisher({directions}, {dimensions}, 2, {concentration:g}, random_state={seed})
-model = KernelPGA(2, "linear").fit(X)
-quality = neighborhood_preservation(X, model.embedding_, kernel="linear", metric="geodesic")
-print(neighborhood_area(quality))
-plots.sphere(model.sphere_coordinates_).savefig("sphere.png")
-"""
+    return reproduction_section(command, programs, [Table("Settings", ["setting", "value"], rows)])

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., Result], tuple[str, ...]]] = {
 def run(name: str, options: dict[str, Any]) -> None:
     """Run a command with the values of its options."""
     others = {"demo": _demo, "info": _info, "predict": _predict}
-    if name in others:
-        others[name](options)
-    else:
-        _run_method(name, options)
+    others.get(name, partial(_run_method, name))(options)
 
 
 # ---------------------------------------------------------------------------- reading
@@ -97,10 +95,8 @@ def _read_for_model(
 
 def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str | None]) -> None:
     """Raise if an output file is an input file, perhaps under another name or link."""
-    for source in filter(None, sources):
-        for target in written:
-            if not (os.path.exists(source) and os.path.exists(target)):
-                continue
+    for source in filter(os.path.exists, filter(None, sources)):
+        for target in filter(os.path.exists, written):
             if os.path.samefile(target, source):
                 raise InputError(
                     f"--out {out}: {target} would be written over {source}, which is an input. "
@@ -136,11 +132,9 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
             raise InputError(f"{source}: {error}") from error
         report(0.9, "page")
         code = program(*reading, assignment(result.model), *result.python)
+        reproduction = model_reproduction_section(result, command_line(), code)
         with house_style():
-            sections = [
-                *result.sections(),
-                model_reproduction_section(result, command_line(), code),
-            ]
+            sections = [*result.sections(), reproduction]
             page = render_report(title.format(Path(source).name), sections)
         # file names that are not UTF-8 contain lone surrogates
         contents = {**result.files, PAGE: page.encode("utf-8", errors="replace")}

@@ -49,19 +49,16 @@ def printable(text: str) -> str:
 def safe_streams() -> Iterator[tuple[Any, Any]]:
     """Replace closed streams, and escape characters that a stream cannot encode."""
     original: tuple[Any, Any] = sys.stdout, sys.stderr
-    is_open = [stream is not None and not getattr(stream, "closed", False) for stream in original]
-    strict = [
-        stream
-        for stream, usable in zip(original, is_open, strict=True)
-        if usable and getattr(stream, "errors", None) == "strict" and hasattr(stream, "reconfigure")
-    ]
+    strict: list[Any] = []
     with open(os.devnull, "w", encoding="utf-8") as sink:
-        sys.stdout, sys.stderr = (
-            stream if usable else sink for stream, usable in zip(original, is_open, strict=True)
-        )
         try:
-            for stream in strict:
-                stream.reconfigure(errors="backslashreplace")
+            for name in ("stdout", "stderr"):
+                stream: Any = getattr(sys, name)
+                if stream is None or getattr(stream, "closed", False):
+                    setattr(sys, name, sink)
+                elif getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
+                    stream.reconfigure(errors="backslashreplace")
+                    strict.append(stream)
             yield sys.stdout, sys.stderr
         finally:
             sys.stdout, sys.stderr = original
@@ -98,10 +95,9 @@ def progress(quiet: bool) -> Iterator[Callable[[float, str], None]]:
         yield lambda fraction, task: None
     elif sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import Progress, TimeRemainingColumn
+        from rich.progress import Progress
 
-        columns = (*Progress.get_default_columns()[:-1], TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(console=Console(stderr=True), transient=True) as bar:
             bar_task = bar.add_task("", total=1.0)
             yield lambda fraction, task: bar.update(bar_task, completed=fraction, description=task)
     else:
