@@ -6,9 +6,9 @@ import inspect
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
+from enum import StrEnum
 from typing import Annotated, Any
 
-import click
 import typer
 
 from .. import __version__
@@ -73,9 +73,9 @@ def _option(
 
 def _method(names: tuple[str, ...]) -> inspect.Parameter:
     """Return the option --method."""
+    kind = StrEnum("Method", [(name, name) for name in names])  # type: ignore[misc]  # from names
     choices = "one of " + ", ".join(names)
-    kind = click.Choice(names)
-    return _option("--method", choices, str, names[0], metavar="NAME", click_type=kind)
+    return _option("--method", choices, kind, kind(names[0]), metavar="NAME")
 
 
 def _components(default: int) -> inspect.Parameter:

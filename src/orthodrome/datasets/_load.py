@@ -153,11 +153,10 @@ def load(
     >>> wine.data.shape, wine.target_names.tolist()
     ((178, 13), ['1', '2', '3'])
     """
-    check_flag(return_X_y, "return_X_y", "load")
-    check_flag(as_frame, "as_frame", "load")
-    check_flag(verify, "verify", "load")
-    check_flag(download_if_missing, "download_if_missing", "load")
-    check_flag(verbose, "verbose", "load")
+    flags = {"return_X_y": return_X_y, "as_frame": as_frame, "verify": verify}
+    flags |= {"download_if_missing": download_if_missing, "verbose": verbose}
+    for flag, value in flags.items():
+        check_flag(value, flag, "load")
     entry = find_entry(name, registry())
     folders = data_folders(data_home)
     file = _find_file(entry, folders)

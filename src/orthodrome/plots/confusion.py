@@ -107,13 +107,15 @@ def _check_classes(labels: ArrayLike | None, true: Array, predicted: Array) -> A
     found = np.union1d(true, predicted)
     if labels is None:
         return found
-    if classes.ndim != 1 or len(np.unique(classes)) < len(classes):
-        raise ValueError("labels of confusion must be a list of different classes.")
-    unknown = found[~np.isin(found, classes)]
-    if len(unknown):
+    if (
+        classes.ndim != 1
+        or len(np.unique(classes)) < len(classes)
+        or not np.isin(found, classes).all()
+    ):
+        unknown = np.setdiff1d(found, classes).tolist()
         raise ValueError(
-            f"labels of confusion must contain every class of y_true and y_pred; "
-            f"{unknown[0].item()!r} is missing."
+            "labels of confusion must be a list of different classes, with every class of y_true "
+            f"and y_pred; missing: {unknown}."
         )
     return classes
 

@@ -220,18 +220,12 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, Floats]:
 
 def _check_fractions(curve: ArrayLike, name: str) -> Floats:
     row = check_row(curve, f"curves[{name!r}]", "neighborhood")
-    if len(row) < 2:
-        raise ValueError(f"curves[{name!r}] of neighborhood needs 2 entries or more; got {row}.")
-    if np.any(row < 0) or np.any(row > 1 + _TOL):
+    # N, and so the random line, is computed from the length of the curve
+    if len(row) < 2 or row.min() < 0 or row.max() > 1 + _TOL or abs(row[-1] - 1) > _TOL:
         raise ValueError(
-            f"curves[{name!r}] of neighborhood must be fractions from 0 to 1; got "
-            f"{row.min():g} to {row.max():g}."
-        )
-    if abs(row[-1] - 1) > _TOL:
-        # N, and so the random line, is computed from the length of the curve
-        raise ValueError(
-            f"curves[{name!r}] of neighborhood must end with Q(n - 1) = 1, the neighbourhood "
-            f"of all points; got {row[-1]:g}. Pass the whole result of neighborhood_preservation."
+            f"curves[{name!r}] of neighborhood must be fractions Q(1), …, Q(n - 1) from 0 to 1, "
+            f"the last 1; got {len(row)} from {row.min():g} to {row.max():g}, the last {row[-1]:g}. "
+            "Pass the whole result of neighborhood_preservation."
         )
     return row
 
@@ -305,25 +299,20 @@ def spectrum(
 
 def _ratios(model: Any, total: float | None) -> Floats:
     if hasattr(model, "fit"):
-        if total is not None:
-            raise ValueError("total of spectrum is only for eigenvalues. Omit it for an estimator.")
         check_is_fitted(model)
-        if not hasattr(model, "explained_variance_ratio_"):
+        if total is not None or not hasattr(model, "explained_variance_ratio_"):
             raise ValueError(
-                f"spectrum needs explained_variance_ratio_, which {type(model).__name__} does not "
-                "have. Pass its eigenvalues instead."
+                "spectrum needs an estimator with explained_variance_ratio_, without total of "
+                f"spectrum, or eigenvalues; got {type(model).__name__} and total={total}."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     values = check_row(model, "eigenvalues", "spectrum")
-    if np.any(values < 0):
-        index = int(np.flatnonzero(values < 0)[0])
-        raise ValueError(
-            f"eigenvalues of spectrum must not be negative; entry {index} is {values[index]:g}. "
-            "An indefinite kernel has no fractions of variance."
-        )
     divisor = float(values.sum()) if total is None else check_positive(total, "total", "spectrum")
-    if divisor <= 0:
-        raise ValueError("eigenvalues of spectrum are all zero: there is no variance.")
+    if values.min() < 0 or not values.any():
+        raise ValueError(
+            "eigenvalues of spectrum must not be negative (the kernel may be indefinite), nor all "
+            f"zero; the smallest is {values.min():g}."
+        )
     if not values.max() <= divisor * _MAX_RATIO:
         raise ValueError(
             f"total of spectrum must be the sum of all eigenvalues; got {divisor:g}, far below "

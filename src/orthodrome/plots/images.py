@@ -105,7 +105,7 @@ def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) ->
         if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
             stack = stack.reshape(-1, *shape)
         in_color = stack.ndim == 4 and stack.shape[3] == 3
-        if not (stack.ndim == 3 or in_color) or 0 in stack.shape:
+        if not (stack.ndim == 3 or in_color) or not stack.size:
             raise ValueError(
                 f"rows[{name!r}] of images must have shape (n_images, height, width), or "
                 "(n_images, height, width, 3) in colour, or (n_images, n_pixels) with "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_finite_vector, check_integer, check_numbers, numbers_expected
+from .._core.checks import check_finite_vector, check_integer, numbers_expected
 from .._core.types import Array, Floats
 from ._classes import EDGE, check_labels, check_points, class_legend, draw_points, marker_area
 from ._matplotlib import Axes, Figure, axes_of, font_points, require_matplotlib, set_title
@@ -20,6 +20,7 @@ _MAX_LINES = 16  # maximum number of clusters in the legend of a new figure
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 _LEGEND_STAR = 80.0
+_ROUNDING = 1e-6  # of probabilities in single precision
 
 
 def embedding(
@@ -185,15 +186,13 @@ def clusters(
 
 def _check_probabilities(proba: ArrayLike, n_samples: int) -> Array:
     with numbers_expected(proba, "proba", "clusters"):
-        shape = np.shape(proba)
-    if len(shape) not in (1, 2) or shape[0] != n_samples:
+        values = np.asarray(proba, dtype=np.float64)
+    if values.ndim not in (1, 2) or len(values) != n_samples:
         raise ValueError(
-            f"proba of clusters must have {n_samples} rows, one per row of Z; got shape {shape}."
+            f"proba of clusters must have {n_samples} rows, one per row of Z; got shape "
+            f"{values.shape}."
         )
-    floats = [np.float64, np.float32]
-    values = check_numbers(proba, "proba", "clusters", ensure_2d=False, dtype=floats)
-    rounding = 4 * np.finfo(values.dtype).eps
-    if values.min() < -rounding or values.max() > 1 + rounding:
+    if not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):  # NaN is invalid
         raise ValueError(
             f"proba of clusters must be from 0 to 1; got {values.min():g} to "
             f"{values.max():g}. Divide each row of responsibilities by its sum."

@@ -9,7 +9,7 @@ import re
 import warnings
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -78,17 +78,14 @@ def read_table(
     )
     X, texts, decimal = _read_with_pandas(table, chosen) or _read_records(table, chosen)
     notes = ("Numbers were read with decimal commas.",) if decimal == "," else ()
-    return Data(
-        table.path,
-        "table",
-        X,
-        tuple(table.names[i] for i in chosen.features),
-        checks.row_names(len(X)) if chosen.ids is None else tuple(texts[chosen.ids]),
-        None if chosen.label is None else np.array(texts[chosen.label], dtype=np.str_),
-        label,
-        None if chosen.ids is None else table.names[chosen.ids] or "(no name)",
-        notes=(*table.notes, *notes),
-    )
+    names, ids, id_name, labels = table.names, checks.row_names(len(X)), None, None
+    if chosen.ids is not None:
+        ids, id_name = tuple(texts[chosen.ids]), names[chosen.ids] or "(no name)"
+    if chosen.label is not None:
+        labels = np.array(texts[chosen.label], dtype=np.str_)
+    columns = tuple(names[i] for i in chosen.features)
+    notes = (*table.notes, *notes)
+    return Data(table.path, "table", X, columns, ids, labels, label, id_name, notes)
 
 
 def _estimated_rows(path: Path) -> float:
@@ -217,27 +214,20 @@ def _explain(table: TextTable, chosen: checks.Selection, decimal: str, cell: str
     overflows = NUMBER.fullmatch(number) is not None and math.isinf(float(number))
     if overflows or text.lstrip("+-") in _INFINITE:
         return f"{quote(cell)} is infinite or too large. Correct it, or remove the row."
-    if text in _MISSING:
-        counts = _count_cells(table, chosen, lambda text: text.strip().lower() in _MISSING)
-        return f"the value is missing ({quote(cell)}). {checks.missing_advice(counts)}"
-
-    def is_text(text: str) -> bool:
-        return not (is_number(_with_point(text, decimal)) or text.strip().lower() in _MISSING)
-
-    counts = _count_cells(table, chosen, is_text)
-    numbers = [name for name, count in counts.items() if not count]
-    texts = [name for name, count in counts.items() if count]
-    return f"{quote(cell)} is not a number. {checks.text_advice(texts, numbers)}"
-
-
-def _count_cells(
-    table: TextTable, chosen: checks.Selection, condition: Callable[[str], bool]
-) -> dict[str, int]:
-    """Count the cells of each feature, in the whole file, that satisfy a condition."""
-    counts: Counter[int] = Counter()
+    missing: Counter[str] = Counter()
+    not_numbers: Counter[str] = Counter()
     for _, cells in table.records():
-        counts.update(i for i in chosen.features if condition(cells[i]))
-    return {table.names[i]: counts[i] for i in chosen.features}
+        for i in chosen.features:
+            if cells[i].strip().lower() in _MISSING:
+                missing[table.names[i]] += 1
+            elif not is_number(_with_point(cells[i], decimal)):
+                not_numbers[table.names[i]] += 1
+    names = [table.names[i] for i in chosen.features]
+    if text in _MISSING:
+        counts = {name: missing[name] for name in names}
+        return f"the value is missing ({quote(cell)}). {checks.missing_advice(counts)}"
+    texts, numbers = ([n for n in names if (n in not_numbers) == kind] for kind in (True, False))
+    return f"{quote(cell)} is not a number. {checks.text_advice(texts, numbers)}"
 
 
 # ---------------------------------------------------------------------------- cells
@@ -333,15 +323,13 @@ class TextTable:
 
     def _lines(self, file: TextIO) -> Iterator[str]:
         for number, line in enumerate(iter(lambda: file.readline(_MAX_LINE), ""), start=1):
-            if len(line) == _MAX_LINE:
-                raise InputError(
-                    f"{self.path}, line {number}: the line is longer than {_MAX_LINE} "
-                    "characters. Write one line for each row."
+            if len(line) == _MAX_LINE or "\0" in line:
+                problem = (
+                    "has zero bytes" if "\0" in line else f"is longer than {_MAX_LINE} characters"
                 )
-            if "\0" in line:
                 raise InputError(
-                    f"{self.path}, line {number}: the line has zero bytes, so the file is binary "
-                    "or damaged. Save the data as CSV in UTF-8."
+                    f"{self.path}, line {number}: the line {problem}, so the file is binary or "
+                    "damaged. Save the data as CSV in UTF-8, with one line for each row."
                 )
             # not split(), which also splits at no-break spaces inside names
             if self.separator == BLANKS:
@@ -368,7 +356,10 @@ def open_table(path: Path) -> TextTable:
     if not cells:
         raise InputError(f"{path} is empty. A table needs a header and one line for each row.")
     names = [restore_formula(cell.strip()) for cell in cells]
-    has_header = not _all_numbers(names, bare.separator) or _are_default_names(names)
+    decimal = "." if bare.separator == "," else ","
+    # pandas writes 0, 1, 2, … for columns without names
+    is_default = len(names) > 2 and names == [str(number) for number in range(len(names))]
+    has_header = is_default or not all(is_number(name.replace(decimal, ".", 1)) for name in names)
     if not has_header:
         names = list(checks.column_names(len(cells)))
         notes.append(
@@ -382,16 +373,6 @@ def open_table(path: Path) -> TextTable:
         )
     _check_names(f"{path}, line {line}", names)
     return replace(bare, names=tuple(names), has_header=has_header, notes=tuple(notes))
-
-
-def _all_numbers(cells: list[str], separator: str) -> bool:
-    """Return whether all cells are numbers; decimal commas are allowed."""
-    return all(is_number(cell if separator == "," else cell.replace(",", ".", 1)) for cell in cells)
-
-
-def _are_default_names(cells: list[str]) -> bool:
-    """Return whether the names are 0, 1, 2, …, the default of pandas."""
-    return len(cells) > 2 and cells == [str(number) for number in range(len(cells))]
 
 
 def _check_names(where: str, names: list[str]) -> None:
