@@ -224,8 +224,8 @@ def _check_fractions(curve: ArrayLike, name: str) -> Floats:
     if len(row) < 2 or row.min() < 0 or row.max() > 1 + _TOL or abs(row[-1] - 1) > _TOL:
         raise ValueError(
             f"curves[{name!r}] of neighborhood must be fractions Q(1), …, Q(n - 1) from 0 to 1, "
-            f"the last 1; got {len(row)} from {row.min():g} to {row.max():g}, the last {row[-1]:g}. "
-            "Pass the whole result of neighborhood_preservation."
+            f"the last 1; got {len(row)} from {row.min():g} to {row.max():g}, the last "
+            f"{row[-1]:g}. Pass the whole result of neighborhood_preservation."
         )
     return row
 
