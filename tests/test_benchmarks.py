@@ -4,7 +4,6 @@
 """
 
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -69,19 +68,6 @@ def test_verdicts(harness, report):
         assert report.verdict(row(harness, **changes)).startswith(said), changes
 
 
-def test_results_survive_the_store(harness, report):
-    series = harness.Series("a", [10, 100], [[1.0, 3.0], [20.0]], [5.0, None], [0.0, None])
-    found = [
-        row(harness),
-        harness.Table("table", ["a", "b"], [["1", "2"]], "a note"),
-        harness.Curve("curve", [series], 0.1, "a note"),
-    ]
-    stored = json.loads(json.dumps([report.stored(one) for one in found]))
-    assert [report.restored(one) for one in stored] == found
-    assert series.medians == [2.0, 20.0]
-    assert series.exponent == pytest.approx(1.0)
-
-
 def merged(report, before, found, date, *, full):
     conditions = CONDITIONS | {"date": date}
     return report.merged(before, found, conditions=conditions, seconds=1.0, full=full)
@@ -99,19 +85,6 @@ def test_a_quick_run_keeps_what_it_does_not_measure(harness, report):
     page = report.page({"bench_x": after})
     assert page.count("Kept from an earlier run: then") == 1
     assert dates(report, merged(report, after, both[1:], "later", full=True)) == {"long": "later"}
-
-
-def test_a_curve_is_drawn_and_shown(harness, report, tmp_path):
-    good = harness.Series("ours", [10, 100], [[1.0], [2.0]], [2.0**20, 2.0**21], [1e-9, 1e-9])
-    bad = harness.Series("theirs", [10], [[5.0]], [None], [1e-3])
-    entry = merged(report, None, [harness.Curve("A curve", [good, bad], 1e-8)], "now", full=True)
-    page = report.page({"bench_x": entry})
-    assert "| ours | 1 s; 1 MiB | 2 s; 2 MiB | 0.30 | 1.0e-09 |" in page
-    assert "| theirs | 5 s |  |  | 1.0e-03, not comparable |" in page
-    (tmp_path / "gone.png").touch()
-    report.write_figures({"bench_x": entry}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["a_curve.png"]
-    assert (tmp_path / "a_curve.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_peak_memory_is_measured(harness):

@@ -206,14 +206,6 @@ def test_links_contents_and_includes_exist(page):
             assert marker in included, f"{file} has no {marker!r}"
 
 
-def test_every_page_is_in_some_contents():
-    listed = {DOCS / "index.md"}
-    for page in PAGES:
-        for entry in re.findall(r"(?m)^ *([\w/]+)$", page.read_text("utf-8")):
-            listed |= {(page.parent / entry).with_suffix(suffix) for suffix in (".md", ".rst")}
-    assert not set(PAGES) - listed
-
-
 # ------------------------------------------------------------------------ extensions of Sphinx
 
 

@@ -19,7 +19,6 @@ from orthodrome._core.checks import (
     check_targets,
 )
 from orthodrome._core.parameters import count_or_fraction, grid, memory_size, or_word, positive
-from orthodrome._core.progress import SILENT, TICKS, Progress
 from orthodrome._core.status import Status, warn_unless_converged
 
 MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
@@ -181,38 +180,3 @@ def test_every_status_but_convergence_has_advice_and_one_warning():
             continue
         with pytest.warns(ConvergenceWarning, match=rf"A fit: {status.value} \(detail\)"):
             warn_unless_converged(status, "A fit", "detail")
-
-
-class Recorder:
-    """Stands for scikit-learn's callback context, and counts tasks."""
-
-    def __init__(self):
-        self.begun = self.ended = 0
-
-    def subcontext(self, task_name):
-        return self
-
-    def call_on_fit_task_begin(self, estimator):
-        self.begun += 1
-
-    def call_on_fit_task_end(self, estimator):
-        self.ended += 1
-
-
-def test_progress_advances_in_ticks_and_never_falls():
-    recorder = Recorder()
-    progress = Progress(object(), recorder)
-    counts = []
-    for fraction in (0.0, 0.5, 0.2, -1.0, 0.5, 7.0, 1.0):
-        progress.advance(fraction)
-        SILENT.advance(fraction)
-        counts.append(recorder.ended)
-    assert counts == [0, TICKS // 2, TICKS // 2, TICKS // 2, TICKS // 2, TICKS, TICKS]
-    assert recorder.begun == recorder.ended
-
-    recorder, counts = Recorder(), []
-    advance = Progress(object(), recorder).residual_callback(tol=1e-8, start=0.5)
-    for residual in (1.0, 1e-4, 1e-8, 0.0):
-        advance({"max_residual": residual})
-        counts.append(recorder.ended)
-    assert counts == [TICKS // 2, 3 * TICKS // 4, TICKS, TICKS]

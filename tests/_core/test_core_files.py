@@ -52,18 +52,6 @@ def test_a_failed_write_leaves_the_old_files_and_nothing_else(tmp_path, monkeypa
         assert {file.read_bytes() for file in files} == {b"old"}
 
 
-def test_several_files_are_written_or_none(tmp_path):
-    (tmp_path / "a").write_bytes(b"old")
-    (tmp_path / "folder").mkdir()
-    for bad in ("folder", "absent/b"):
-        with pytest.raises(OSError, match=bad):
-            write_together({tmp_path / "a": b"new", tmp_path / bad: b"new"})
-        assert (tmp_path / "a").read_bytes() == b"old"
-        assert sorted(os.listdir(tmp_path)) == ["a", "folder"]
-    write_together({tmp_path / "a": b"new", tmp_path / "b": lambda file: file.write(b"too")})
-    assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
-
-
 @posix
 def test_permissions_are_kept(tmp_path):
     (tmp_path / "plain").write_bytes(b"")

@@ -68,40 +68,7 @@ def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
     assert blas_threads() == {2}
 
 
-def test_nested_calls_use_one_thread(two_threads):
-    both = threading.Barrier(2)  # so that each worker has its own thread
-
-    def outer(worker, n_workers):
-        both.wait(10)
-        inner = run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
-        return threading.get_ident(), inner, run_over_rows(lambda rows: rows, 5000)
-
-    for thread, inner, slices in run_in_threads(outer, 2):
-        assert inner == [(thread, 1)]
-        assert slices == [slice(0, 5000)]
-    assert len(run_in_threads(lambda s, n: n, 2)) == 2  # afterwards there are two again
-
-
 # The pool -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def started(monkeypatch):
-    """The threads that are started during the test; the pool is new."""
-    threads._pool.cache_clear()
-    found, start = [], threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda self: (found.append(self), start(self)))
-    yield found
-    threads._pool.cache_clear()
-
-
-def test_small_work_stays_in_the_calling_thread(monkeypatch, two_threads, started):
-    monkeypatch.setattr(threads, "_SMALL_WORK", 1000)
-    for work, n_workers in [(999, 1), (1000, 2)]:
-        counts = run_in_threads(lambda worker, n: n, 8, work=work)
-        assert counts == [n_workers] * n_workers
-        assert len(run_over_rows(lambda rows: rows, 5000, work=work)) == n_workers
-        assert len(started) == n_workers - 1
 
 
 # The BLAS limit -----------------------------------------------------------------------------------

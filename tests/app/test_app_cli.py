@@ -1,7 +1,5 @@
 """The command line, through real processes."""
 
-import errno
-import io
 import json
 import os
 import subprocess
@@ -76,26 +74,6 @@ def test_errors_while_the_program_starts(monkeypatch, capsys):
     error = ModuleNotFoundError("No module named 'click'", name="click")  # not an extra
     with pytest.raises(ModuleNotFoundError, match="click"):
         app.main(["--version"])
-
-
-@pytest.mark.parametrize("debug", ["", "1"])
-def test_missing_module_of_a_command_is_one_line(debug):
-    code = (
-        "import sys; sys.modules['scipy'] = None\n"
-        "from orthodrome.app import main; sys.exit(main(['info', 'x.csv']))"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"ORTHODROME_DEBUG": debug},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert result.returncode == 1
-    assert "scipy" in result.stderr.splitlines()[-1]
-    assert ("Traceback" in result.stderr) == bool(debug)
-    assert debug or len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -185,37 +163,12 @@ def test_unwritable_errors_and_notes(monkeypatch, tmp_path, table, unwritable):
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_broken_pipe_during_the_work_is_a_failure(monkeypatch, capsys, table):
-    def broken(*_, **__):
-        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-    monkeypatch.setattr("orthodrome.app.session.describe", broken)
-    assert app.main(["info", table, "--quiet"]) == 1
-    assert capsys.readouterr().err == "orthodrome: Broken pipe\n"
-
-
 def test_control_characters_are_escaped():
     plain = "a\u00a0b, naïve, \u0645\u06cc\u200c\u062e\u0648, \U0001f469\u200d\U0001f52c"
     assert printable(plain) == plain
     assert printable("\x1b[2J\r\n\x07\u202e\u2028\ud800") == (
         "\\x1b[2J\\r\\n\\x07\\u202e\\u2028\\ud800"
     )
-
-
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, encoding):
-    streams = {name: io.TextIOWrapper(io.BytesIO(), encoding) for name in ("stdout", "stderr")}
-    for name, stream in streams.items():
-        monkeypatch.setattr(sys, name, stream)
-    assert app.main(["info", table]) == 0
-    assert app.main(["info", table, "--json"]) == 0
-    last = streams["stdout"].buffer.getvalue().splitlines()[-1]
-    assert json.loads(last)["columns"] == ["σ", "v"]
-    assert app.main(["info", "--help"]) == 0
-    assert app.main(["embed", table, "--sigma", "σ"]) == 1
-    printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
-    assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
-    assert b"--sigma \\u03c3: give a number" in printed["stderr"]
 
 
 # ---------------------------------------------------------------------- progress

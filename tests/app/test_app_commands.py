@@ -160,14 +160,6 @@ def test_classify_another_file_and_predict(trees, here, capsys):
     assert [row[1] for row in rows_of(here / "found/labels.csv")[1:]] == names.tolist()
 
 
-def test_folds_are_not_used_for_training(here, capsys):
-    rng = np.random.default_rng(0)
-    rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
-    file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
-    options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
-    assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8
-
-
 def test_compare(here, capsys):
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
@@ -215,18 +207,6 @@ def test_shapes(leaves, here, capsys, labels):
     assert "extrinsic means" in (here / "clustering/report.html").read_text("utf-8")
 
 
-def test_aligned_shapes(leaves, here, capsys):
-    X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
-    with pytest.warns(UserWarning, match="negative='keep'"):
-        write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
-    printed = run(capsys, "embed", "aligned.tps", code=1)
-    assert "aligned.tps, line" in printed.err
-    assert "--keep-negative" in printed.err
-    run(capsys, "embed", "aligned.tps", "--keep-negative", "--quiet")
-    printed = run(capsys, "predict", "embedding/model.orthodrome", "aligned.tps", "--keep-negative")
-    assert len(printed.out.splitlines()) == 13
-
-
 def test_denoise(here, capsys):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("skimage")
@@ -240,16 +220,6 @@ def test_denoise(here, capsys):
         cleaned = np.asarray(picture, dtype=float)
     assert np.mean((cleaned - clean) ** 2) < 0.5 * np.mean((noisy - clean) ** 2)
     assert "What was removed" in (here / "denoised/report.html").read_text("utf-8")
-
-
-def test_rows_of_an_unknown_class(trees, here, capsys):
-    X, names = blobs(12, seed=1)
-    names[:2] = "elm"
-    test = write_labelled(here / "test.csv", X, names)
-    printed = run(capsys, "classify", trees, "--label", "kind", "--test", test, "--json")
-    assert json.loads(printed.out)["accuracy"] == pytest.approx(10 / 12)
-    assert "2 rows have labels that are not in the training data (elm)" in printed.err
-    assert "elm" in (here / "classification/report.html").read_text("utf-8")
 
 
 def test_equal_rows(here, capsys):
@@ -435,17 +405,6 @@ def test_control_characters_of_files_are_escaped(here, capsys, arguments, monkey
         assert f"add --label {f'kind{ESCAPE}'!r}." in printed.err
 
 
-def test_model_without_notes_takes_columns_in_order(here, capsys):
-    X, _ = blobs()
-    save(KernelPCA(2).fit(X), here / "model")
-    table = write_csv(here / "a.csv", list("abcd"), X[:3])
-    assert len(run(capsys, "predict", "model", table).out.splitlines()) == 4
-    narrow = write_csv(here / "b.csv", list("abc"), X[:3, :3])
-    printed = run(capsys, "predict", "model", narrow, code=1)
-    assert "orthodrome: model cannot predict " in printed.err
-    assert "X has 3 features, but KernelPCA is expecting 4 features" in printed.err
-
-
 # ---------------------------------------------------------------------- processes and pages
 
 
@@ -491,3 +450,11 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, capsys, comman
         assert "How to reproduce this page" in shown.page.locator("h2").all_inner_texts()
         assert shown.page.locator("script:text('alert')").count() == 0
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_folds_are_not_used_for_training(here, capsys):
+    rng = np.random.default_rng(0)
+    rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
+    file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
+    options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
+    assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8

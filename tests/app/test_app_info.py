@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from optional import needs
-from orthodrome import KernelPGA
 from orthodrome.app import info as forecast
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import embed
@@ -25,7 +24,6 @@ from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.inputs.checks import check_memory
 from orthodrome.app.memory import available_memory, resident_memory
 from orthodrome.app.models import Choice
-from orthodrome.eigen import choose_solver
 from orthodrome.kernels import Gaussian
 
 needs_pages = needs("plotly")
@@ -64,14 +62,6 @@ def test_facts_of_a_table():
     assert info["class_sizes"] == {"a": 20, "b": 10}
     assert any("'x2'" in advice for advice in info["advice"])
     assert described([[0.0, 1.0], [-0.0, 1.0], [2.0, 3.0]])["n_duplicates"] == 1
-
-
-@pytest.mark.parametrize(("factor", "advised"), [(900.0, False), (1100.0, True)])
-def test_scales_that_differ(factor, advised):
-    x = np.linspace(-1, 1, 50)
-    info = described(np.column_stack([x, factor * x[::-1], 0 * x + 7]))
-    assert info["scale_ratio"] == pytest.approx(factor)
-    assert any("--standardize" in advice for advice in info["advice"]) == advised
 
 
 @needs_pages
@@ -156,18 +146,6 @@ def test_suggested_kernels():
     assert "table" in solid["kernel_reason"]
 
 
-def test_reach_is_the_distance_from_the_mean_of_kernel_pga():
-    for n, compared in ((80, 80), (1500, 1000)):
-        X = cloud(n)
-        angles = np.degrees(np.arccos(KernelPGA(2, random_state=0).fit(X).mean_cosines_))
-        reach = described(X)["reach"]
-        assert reach["n_rows"] == compared
-        assert reach["mean_angle"] == pytest.approx(angles.mean(), abs=1e-5 if n == 80 else 1.0)
-        if n == compared:
-            assert reach["largest_angle"] == pytest.approx(angles.max(), abs=1e-5)
-            assert "worth using" in reach["meaning"]
-
-
 def test_wide_data():
     info = described([[1.0, 0.0], [-1.0, 0.0]])
     assert info["reach"] is None
@@ -183,15 +161,6 @@ def test_wide_data():
 
 
 # ---------------------------------------------------------------------------- solver, estimates
-
-
-@pytest.mark.parametrize(("n", "k"), [(900, 3), (1200, 3), (1200, 400)])
-def test_solver_is_the_one_that_auto_takes(n, k):
-    X = np.random.default_rng(0).normal(size=(n, 2))
-    info = describe(table(X), n_components=k, probe=False)
-    solver, reason = choose_solver(n, k)
-    assert info["solver"] == solver
-    assert info["plan_reason"].startswith(reason)
 
 
 @needs_pages

@@ -93,14 +93,6 @@ def test_encodings(write):
     assert data.labels[-1] == "ä"
 
 
-def test_lines_are_counted_with_quoted_line_breaks(write):
-    text = 'l,a\n"one\ntwo",1\n"three",2\nfour,oops\n'
-    assert read_data(write("b.csv", text.replace("oops", "3")), label="l").labels[0] == "one\ntwo"
-    rejected(write("a.csv", text), "line 5", "data row 3", "'a'", "'oops'", label="l")
-    # the first line of a record is named
-    rejected(write("c.csv", 'l,a\nx,1\n"y\nz",oops\n'), "line 3", "data row 2", label="l")
-
-
 @pytest.mark.parametrize(
     ("text", "columns", "first", "note"),
     [
@@ -389,23 +381,6 @@ def test_parquet(tmp_path, write):
     rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 
-def test_parquet_rejected(tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = tmp_path / "a.parquet"
-
-    def written(names, *columns):
-        parquet.write_table(pyarrow.table(list(map(pyarrow.array, columns)), names=names), path)
-        return path
-
-    numbers = [1.0, float("inf")]
-    rejected(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
-    rejected(written(["a", "a"], numbers, numbers), "several columns called 'a'")
-    rejected(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns but no rows: 'a'")
-    monkeypatch.setattr(memory, "available_memory", lambda: 100)
-    rejected(written(["a"], numbers), "2 rows, would need about 432 B of memory", "--columns")
-
-
 @pytest.mark.parametrize(
     ("name", "module", "advice"),
     [
@@ -562,14 +537,6 @@ def test_kinds_of_png(tmp_path, mode, color, expected):
     assert read_image(tmp_path / "a.png").tolist() == expected
 
 
-def test_photo_is_turned_upright(tmp_path):
-    pil = pytest.importorskip("PIL.Image")
-    exif = pil.Exif()
-    exif[0x0112] = 6  # a quarter turn
-    pil.new("L", (4, 2)).save(tmp_path / "a.jpg", exif=exif)
-    assert read_image(tmp_path / "a.jpg").shape == (4, 2)
-
-
 @needs("PIL")
 def test_images_rejected(tmp_path, write, monkeypatch):
     for content in (b"", b"a,b\n1,2\n", PNG):
@@ -617,3 +584,11 @@ def test_images_with_huge_headers(write, monkeypatch):
 
 
 # ---------------------------------------------------------------------------- real files
+
+
+def test_photo_is_turned_upright(tmp_path):
+    pil = pytest.importorskip("PIL.Image")
+    exif = pil.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    pil.new("L", (4, 2)).save(tmp_path / "a.jpg", exif=exif)
+    assert read_image(tmp_path / "a.jpg").shape == (4, 2)

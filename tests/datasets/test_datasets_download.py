@@ -201,30 +201,6 @@ def test_a_read_only_cache_is_a_warning(publish, server, monkeypatch):
         assert files_under(cache) == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_killed_in_the_middle_of_a_transfer(publish, server, cache, temporary, share):
-    """A part of a file is never read; the next download starts again."""
-    publish("small.data", small=RAW)
-    server.halted["small.data"] = round(share * len(RAW))
-    child = os.fork()
-    if child == 0:
-        try:
-            load("small", verbose=False)
-        finally:
-            os._exit(1)  # not reached
-    assert server.has_halted.wait(60)
-    os.kill(child, signal.SIGKILL)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    server.go_on.set()
-    assert not cache.exists() or files_under(cache) == []
-    with pytest.raises(FileNotFoundError):
-        load("small", download_if_missing=False)
-    server.halted.clear()
-    assert load("small", verbose=False).data.shape == (3, 2)
-    assert files_under(cache) == ["folder/small.csv"]
-
-
 # Files of installed packages ----------------------------------------------------------------------
 
 
@@ -339,3 +315,27 @@ def test_openml_with_other_data(register, openml, cache, monkeypatch, data_id, e
     with pytest.raises(error, match=message):
         load("small")
     assert not cache.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_killed_in_the_middle_of_a_transfer(publish, server, cache, temporary, share):
+    """A part of a file is never read; the next download starts again."""
+    publish("small.data", small=RAW)
+    server.halted["small.data"] = round(share * len(RAW))
+    child = os.fork()
+    if child == 0:
+        try:
+            load("small", verbose=False)
+        finally:
+            os._exit(1)  # not reached
+    assert server.has_halted.wait(60)
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    server.go_on.set()
+    assert not cache.exists() or files_under(cache) == []
+    with pytest.raises(FileNotFoundError):
+        load("small", download_if_missing=False)
+    server.halted.clear()
+    assert load("small", verbose=False).data.shape == (3, 2)
+    assert files_under(cache) == ["folder/small.csv"]

@@ -241,16 +241,6 @@ def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, cache, func
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_arrays_name_file_expected_and_found(place, tmp_path):
-    file = place("small.csv", TABLE, arrays_sha256="0" * 64)
-    with pytest.raises(ValueError, match="verify=False") as caught:
-        load("small", data_home=tmp_path)
-    bunch = load("small", data_home=tmp_path, verify=False)
-    fields = {name: bunch[name] for name in ("data", "target", "target_names")}
-    for part in (str(file), "0" * 64, arrays_sha256(fields)):
-        assert part in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -8,7 +8,6 @@ import pytest
 from orthodrome import KernelPCA, PatchDenoiser
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.kernels import Gaussian
-from real_data import load_or_skip
 
 NOISE = 0.05
 
@@ -89,16 +88,6 @@ def test_invalid_frames():
     frames[3, 2, 1] = np.nan
     with pytest.raises(ValueError, match=r"the first at \(3, 2, 1\)"):
         SequenceDenoiser().denoise(frames)
-
-
-@pytest.mark.slow
-def test_the_walk_of_the_paper():
-    frames = load_or_skip("cmu_walk_35").frames.astype(float)
-    noisy = frames + 0.01 * np.random.default_rng(0).standard_normal(frames.shape)
-    paper = SequenceDenoiser(25, Gaussian(np.sqrt(1.5)), blend=1.0).denoise(noisy)
-    automatic = SequenceDenoiser(random_state=0).denoise(noisy)
-    removed = [1 - mean_square(z, frames) / 0.01**2 for z in (paper, automatic)]
-    assert min(removed) > 0.85
 
 
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])

@@ -6,14 +6,13 @@ import importlib
 import io
 import tarfile
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from orthodrome.datasets._readers import arrays_sha256, read_fields
 from orthodrome.datasets._registry import Source, registry
-from real_data import REPOSITORY, real_folder
+from real_data import REPOSITORY
 
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(str(REPOSITORY / "experiments/data"))
@@ -146,21 +145,6 @@ def test_broken_idx():
 # Pictures -----------------------------------------------------------------------------------------
 
 
-def test_faces_in_an_archive():
-    pytest.importorskip("PIL", reason="reading pictures needs pillow")
-    pixels = np.arange(6, dtype=np.uint8).reshape(2, 3)
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr("README", "text")
-        for person, number in [(10, 1), (2, 10), (2, 2), (1, 1)]:
-            body = (pixels + 10 * person + number).tobytes()
-            archive.writestr(f"att_faces/s{person}/{number}.pgm", b"P5\n3 2\n255\n" + body)
-    fields = fields_of("orl_faces", [stream.getvalue()])
-    assert fields["target_names"][fields["target"]].tolist() == ["1", "2", "2", "10"]
-    assert fields["images"][:, 0, 0].tolist() == [11, 22, 30, 101]
-    assert fields["images"].shape == (4, 2, 3)
-
-
 # Leaves, shapes, matrices -------------------------------------------------------------------------
 
 
@@ -184,13 +168,6 @@ def test_passiflora_joins_two_files():
     landmarks, facts = leaf_files()
     with pytest.raises(ValueError, match="4 leaves have landmarks, but 3 have facts"):
         fields_of("passiflora", [landmarks, facts.rpartition(b"\r")[0]])
-
-
-def test_passiflora_species_are_counted():
-    fields = fields_of("passiflora_species", leaf_files())
-    assert fields["species"].tolist() == ["mu", "alpha", "zeta"]
-    assert fields["data"][:, 0].tolist() == [1, 1, 2]
-    assert fields["target_names"][fields["target"]].tolist() == ["A", "B", "B"]
 
 
 def test_connectomes_fill_both_triangles():
@@ -340,13 +317,3 @@ def test_motion_set_of_two_trials():
     assert fields["joints"].tolist() == ["root", "upper", "lower", "stump"]
     assert fields["parents"].tolist() == [-1, 0, 1, 0]
     np.testing.assert_array_equal(fields["frames"][:2], fields["frames"][2:])
-
-
-@pytest.mark.parametrize("name", ["cmu_walk_02", "cmu_walk_35"])
-def test_real_motion_files_give_the_recorded_arrays(name):
-    entry = registry()[name]
-    files = [real_folder() / "mocap" / file for file in entry.sources[0].file_names]
-    if not all(map(Path.is_file, files)):
-        pytest.skip(f"the motion files are not in {real_folder()}; set ORTHODROME_DATA")
-    content = converted([file.read_bytes() for file in files], entry.sources[0], entry)
-    assert arrays_sha256(read_fields(content, entry)) == entry.arrays_sha256

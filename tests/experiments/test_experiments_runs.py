@@ -75,22 +75,6 @@ def test_kha_patches(scripts, monkeypatch):
     assert found == pytest.approx(expected, abs=0.1)  # of greys
 
 
-@uses("kha", "denoising")
-def test_kha_share_of_noise_removed(scripts):
-    denoising = scripts.denoising
-    rows = [
-        {"part": "motion", "name": name, "level": 0.01, "method": denoising.KERNEL_PAPER}
-        | {"value": share, "draw": draw}
-        for name, shares in {"near": (0.86, 0.87, 0.88), "far": (0.875, 0.93, 0.93)}.items()
-        for draw, share in enumerate(shares)
-    ]
-    (made,) = denoising.compared(rows)
-    assert (made.ours, made.error) == (pytest.approx(87.0), pytest.approx(1.0))
-    assert made.finding == "agrees"
-    (made,) = denoising.compared([row | {"value": row["value"] - 0.02} for row in rows[:3]])
-    assert made.finding == "differs"
-
-
 # ---------------------------------------------------------------------------- KPGA
 
 
@@ -148,18 +132,6 @@ def test_krrc_measures(scripts):
         "accuracy": np.mean((60 - false_positive - false_negative) / 60),
     }
     assert scripts.passiflora.measured(y, predicted) == pytest.approx(expected)
-
-
-@uses("krrc", "passiflora")
-def test_krrc_split(scripts):
-    load_or_skip("passiflora")
-    X, y = scripts.passiflora.leaves()
-    split = scripts.passiflora.Split.of(X, y, 10, 3)
-    assert not set(split.train) & set(split.test)
-    for label in np.unique(y):
-        assert np.sum(y[split.train] == label) == round(0.6 * np.sum(y == label))
-        assert np.sum(y[split.drawn] == label) == 10
-    assert set(split.drawn) < set(split.train)
 
 
 # ---------------------------------------------------------------------------- RKHS-GEO

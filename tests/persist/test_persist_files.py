@@ -7,7 +7,6 @@ import itertools
 import json
 import pickle
 import struct
-import sys
 import warnings
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
@@ -90,30 +89,6 @@ def test_models_that_are_not_data_are_not_saved(model, reason, tmp_path):
         save(model, path)
     assert path.read_bytes() == b"earlier"
     assert list(tmp_path.iterdir()) == [path]
-
-
-class Silent:
-    """A callback with a handle that no file can hold."""
-
-    handle = sys.stderr
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context, **kwargs): ...
-
-    def on_fit_task_end(self, estimator, context, **kwargs): ...
-
-
-def test_callbacks_are_not_saved(tmp_path):
-    callback = Silent()
-    model = KernelPCA(2).set_callbacks(callback).fit(laws.vectors()[0])
-    save(make_pipeline(StandardScaler(), model), tmp_path / "m")
-    again = load(tmp_path / "m")[-1]
-    assert not [name for name in vars(again) if "callback" in name]
-    assert model._skl_callbacks == [callback]
-    again.fit(laws.vectors()[0])
 
 
 def test_paths_that_cannot_be_read_or_written(tmp_path):

@@ -17,9 +17,8 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import laws_persist as laws
 import orthodrome
 import orthodrome.kernels
-from orthodrome import KernelKMeans, KernelPCA, KernelPGA, PerTurbo, load, save
+from orthodrome import KernelKMeans, KernelPCA, KernelPGA, load, save
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Kernel, Radial
-from orthodrome.persist import archive
 from orthodrome.persist.allowed import OBJECTS
 
 
@@ -106,17 +105,6 @@ def test_allowed_classes_do_not_define_how_they_are_restored():
 # The file ----------------------------------------------------------------------------------------
 
 
-def test_the_same_model_gives_the_same_file(tmp_path):
-    model = laws.fitted("GeodesicMixture-gaussian")
-    first = archive.pack(model)
-    again = loaded(model, tmp_path)
-    assert archive.pack(again) == first
-    # shared objects are still shared
-    assert again.kernel_ is again.pga_.kernel_
-    subspaces = loaded(laws.fitted("PerTurbo-gaussian"), tmp_path)._subspaces_
-    assert subspaces[0].kernel is subspaces[1].kernel
-
-
 def test_columns_and_output_settings_are_kept(tmp_path):
     frame = pytest.importorskip("pandas").DataFrame(laws.vectors()[0], columns=list("abcd"))
     model = KernelPGA(2).set_output(transform="pandas").fit(frame)
@@ -137,29 +125,6 @@ def test_models_and_kernels_need_not_be_fitted(tmp_path):
         make_pipeline(*scalers, KernelPGA()),
     ):
         assert repr(loaded(thing, tmp_path)) == repr(thing)
-
-
-@pytest.mark.parametrize("dtype", [">f8", ">f4", "f4", "f2", ">i8", ">U5", "uint64"])
-def test_dtypes_are_kept_or_converted(dtype, tmp_path):
-    """Byte order becomes native and half precision single; other dtypes stay."""
-    X, new, labels = laws.vectors()
-    numbers = np.dtype(dtype).kind == "f"
-    given = labels if numbers else np.unique(labels, return_inverse=True)[1].astype(dtype)
-    model = PerTurbo("gaussian").fit(X.astype(dtype) if numbers else X, given)
-    again = loaded(model, tmp_path)
-    np.testing.assert_array_equal(again.predict(new), model.predict(new))
-    assert again.classes_.dtype == model.classes_.dtype.newbyteorder("=")
-    points, expected = (m._subspaces_[0].points.coordinates.dtype for m in (again, model))
-    assert points == expected.newbyteorder("=")
-
-
-def test_a_loaded_model_with_warm_start_is_fitted_anew(tmp_path):
-    name = "warm hebbian"
-    assert laws.fitted(name)._solution_ is not None
-    again = loaded(laws.fitted(name), tmp_path)
-    assert not hasattr(again, "_solution_")
-    again.fit(laws.data_of(name)[0])
-    np.testing.assert_array_equal(again.eigenvalues_, laws.fitted(name).eigenvalues_)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "cosine"])

@@ -153,17 +153,6 @@ def weighted(model: Any) -> Case:
     return fitted(model, sample_weight=np.array([0.0, *np.linspace(0.5, 2.0, N - 1)]))
 
 
-def refitted(model: Any) -> Case:
-    return fitted(fitted(model).model)
-
-
-def with_loo(model: Any) -> Case:
-    """Ask for the leave-one-out score, which the model then keeps."""
-    case = fitted(model)
-    assert case.model.loo_score_ > 0
-    return case
-
-
 def denoised(model: Any) -> Case:
     model.denoise(laws.image() if isinstance(model, PatchDenoiser) else laws.walk()[:20])
     return Case(model, None)
@@ -199,76 +188,43 @@ NEW = laws.vectors()[1][:4]
 MODELS: dict[str, Any] = {
     # kernel PCA and PGA
     "pca-all-components": KernelPCA(),
-    "pca-fraction": KernelPCA(0.9),
-    "pca-linear-inverse": KernelPCA(2, kernel="linear"),
     "pca-cosine-inverse": KernelPCA(2, kernel="cosine", inverse_alpha=1e-3),
-    "pca-dense": KernelPCA(2, solver=Dense()),
     "pca-krylov": (KernelPCA(2, solver=KRYLOV), "many"),
-    "pca-krylov-initial": (
-        KernelPCA(2, solver=Krylov(random_state=0, max_basis=12, initial="nystroem")),
-        "many",
-    ),
     "pca-hebbian": (KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), "very many"),
     "pca-hebbian-warm": (
         KernelPCA(1, solver="hebbian", tol=0.5, warm_start=True, **SEED),
         "very many",
     ),
-    "pca-warm-twice": (KernelPCA(2, warm_start=True), refitted),
     "pca-weights": (KernelPCA(2), weighted),
     "pca-copies": (KernelPCA(2), "copies"),
     "pca-float32": (KernelPCA(2), "float32"),
     "pca-frame": (KernelPCA(2).set_output(transform="pandas"), "frame"),
     "pca-sparse": (KernelPCA(2), "sparse"),
-    "pca-sparse-nystroem": (KernelPCA(2, **FEW), "sparse"),
     "pca-nystroem": KernelPCA(2, **STREAM),
-    "pca-nystroem-linear": KernelPCA(2, "linear", solver=nystroem(n_anchors=4)),
-    "pca-nystroem-indices": KernelPCA(2, solver=nystroem(anchors=[0, 3, 6, 9])),
     "pca-nystroem-points": KernelPCA(2, solver=nystroem(anchors=NEW)),
-    "pca-nystroem-tol": KernelPCA(2, solver=nystroem(n_anchors=9, tol=0.5)),
     "pca-nystroem-weights": (KernelPCA(2, **FEW), weighted),
-    "pca-nystroem-float32": (KernelPCA(2, **FEW), "float32"),
     "pca-nystroem-precomputed": (KernelPCA(2, "precomputed", **FEW), "precomputed"),
     "pca-nystroem-shapes": (KernelPCA(2, "complex_gaussian", **FEW), "complex_gaussian"),
-    "pca-nystroem-matrices": (KernelPCA(2, "log_euclidean", **FEW), "log_euclidean"),
     "pca-blocks": (KernelPCA(2, **STREAM), "blocks"),
-    "pca-blocks-linear": (KernelPCA(2, "linear", **STREAM | {"n_anchors": 3}), "blocks"),
     "pca-dask": (KernelPCA(2, **STREAM), "dask"),
     "pca-partial": (KernelPCA(1, solver=nystroem(anchors=NEW)), batches_of(5, 4)),
-    "pca-partial-many": (KernelPCA(1, n_anchors=1, **SEED), batches_of(9, 3, 2)),
-    "pca-partial-weights": (
-        KernelPCA(1, "linear", n_anchors=1, **SEED),
-        batches_of(9, 3, weighted=True),
-    ),
     "pca-partial-waiting": (KernelPCA(2, **FEW), batches_of(6, 4)),
-    "pca-complex": (KernelPCA(2, "complex_gaussian"), "complex"),
     "pca-complex-partial": (KernelPCA(1, "veronese_whitney", **FEW), batches_of(6, data="complex")),
-    "pga-krylov": (KernelPGA(2, solver=KRYLOV), "many"),
     "pga-weights": (KernelPGA(2), weighted),
-    "pga-float32": (KernelPGA(2), "float32"),
-    "pga-cosine": KernelPGA(2, kernel="cosine"),
     "pga-copies-precomputed": (KernelPGA(2, "precomputed"), "copies-precomputed"),
     "pga-nystroem": KernelPGA(2, **FEW),
     "pga-nystroem-angles": KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles")),
-    "pga-nystroem-cosine": KernelPGA(2, "cosine", n_anchors=4, **SEED),
-    "pga-nystroem-precomputed": (KernelPGA(2, "precomputed", **FEW), "precomputed"),
-    "pga-blocks": (KernelPGA(2, **STREAM), "blocks"),
-    "pga-dask": (KernelPGA(2, **STREAM), "dask"),
     "pga-partial": (KernelPGA(1, **FEW), batches_of(9, 3)),
     # nested spheres and robust kernel PCA
     "pns-small": KernelPNS(2),
     "pns-bic": KernelPNS(2, sphere="bic"),
-    "pns-test": KernelPNS(2, sphere="test", p=1.5),
-    "pns-negligible": KernelPNS(2, negligible=0.05),
     "pns-all": KernelPNS(kernel="cosine", sphere="great"),
     "pns-nystroem": KernelPNS(2, sphere="great", **FEW),
     "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), "precomputed"),
-    "pns-copies": (KernelPNS(2, sphere="great"), "copies"),
     "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), "copies-precomputed"),
     "robust-karcher": RobustKernelPCA(2, center="karcher"),
     "robust-median": RobustKernelPCA(2, center="spatial-median", p=1.5),
-    "robust-linear": RobustKernelPCA(2, kernel="linear"),
     "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), "copies-precomputed"),
-    "robust-float32": (RobustKernelPCA(2), "float32"),
     # mixtures
     **{
         f"mixture-{kind}": GeodesicMixture(2, 3, covariance_type=kind, **SEED)
@@ -277,23 +233,18 @@ MODELS: dict[str, Any] = {
     "mixture-likelihood": GeodesicMixture(
         2, 3, mean_update="likelihood", init_params="k-means", **SEED
     ),
-    "mixture-density": GeodesicMixture(2, 0.8, assignment="density", init_params="random", **SEED),
     "mixture-nystroem": GeodesicMixture(2, 3, **FEW),
-    "mixture-dask": (GeodesicMixture(2, 3, **STREAM), "dask"),
     "mixture-copies-precomputed": (
         GeodesicMixture(2, 3, kernel="precomputed", **SEED),
         "copies-precomputed",
     ),
     # clustering
     "kmeans-weights": (Kmeans(2, **SEED), weighted),
-    "kmeans-linear": Kmeans(2, "linear", init="random", **SEED),
     "kmeans-given": Kmeans(2, init=NEW[:2], n_init=1),
     "kmeans-nystroem": Kmeans(2, **FEW),
     "kmeans-nystroem-precomputed": (Kmeans(2, "precomputed", **FEW), "precomputed"),
-    "kmeans-float32": (Kmeans(2, **SEED), "float32"),
     "spherical-complex": (Spherical(2, "veronese_whitney", **SEED), "complex"),
     "spherical-preimage": Spherical(2, init="bounding-box", **SEED),
-    "spherical-sparse": (Spherical(2, centers="intrinsic", **SEED), "sparse"),
     "spherical-nystroem": Spherical(2, centers="intrinsic", **FEW),
     "spherical-copies-precomputed": (
         Spherical(2, "precomputed", centers="intrinsic", **SEED),
@@ -304,64 +255,40 @@ MODELS: dict[str, Any] = {
         for kind in ("njw", "kernel-pca", "ncut")
         for name, options in (("", SEED), ("nystroem-", FEW))
     },
-    "spectral-krylov": (Spectral(2, solver=KRYLOV, **SEED), "many"),
     "spectral-weights": (Spectral(2, **SEED), weighted),
     "spectral-nystroem-precomputed": (Spectral(2, "precomputed", **FEW), "precomputed"),
-    "spectral-dask": (Spectral(2, **STREAM), "dask"),
     # classifiers
     **{
         f"{name}-{option}": case
         for name, kind in (("ridge", Ridge), ("perturbo", PerTurbo))
         for option, case in {
             "alpha": kind(alpha=0.1),
-            "alpha-judged": (kind(alpha=0.1), with_loo),
-            "alpha-zero": kind(kernels.Gaussian(0.5), alpha=0.0),
             "alpha-weights": (kind(alpha=0.1), weighted),
-            "alpha-sparse": (kind(alpha=0.1), "sparse"),
-            "alpha-shapes": (kind("veronese_whitney", alpha=0.1), "veronese_whitney"),
             "alphas": kind(alphas=[0.01, 0.1], alpha_scale="relative"),
             "weights": (kind(), weighted),
             "sparse": (kind(), "sparse"),
-            "float32": (kind(), "float32"),
             "frame": (kind(), "frame"),
-            "numbers": (kind(), "numbers"),
             "three": (kind(), "three"),
             "copies": (kind(), "copies"),
-            "copies-precomputed": (kind("precomputed"), "copies-precomputed"),
         }.items()
     },
     "ridge-sigmas": Ridge(sigmas=[1.0, 4.0]),
     "ridge-subspace": Ridge(sigmas="auto", subspace_size=4, **SEED),
-    "ridge-subspace-alpha": Ridge(alpha=0.1, subspace_size=4, **SEED),
     "ridge-subspace-precomputed": (Ridge("precomputed", subspace_size=4, **SEED), "precomputed"),
     "ridge-class-weight": Ridge(class_weight="balanced"),
-    "ridge-class-weights": Ridge(alpha=0.1, class_weight={"left": 2.0, "right": 1.0}),
     "perturbo-components": PerTurbo(n_components=2),
     "perturbo-geodesic": PerTurbo(geodesic=True),
     "perturbo-complex": (PerTurbo("full_procrustes", alpha=0.1), "complex"),
-    "perturbo-geodesic-linear": (
-        PerTurbo("linear", geodesic=True, reference="mean"),
-        "unit",
-    ),
-    "perturbo-geodesic-mean": PerTurbo(geodesic=True, reference="mean"),
-    "perturbo-geodesic-alpha": PerTurbo(geodesic=True, alpha=0.1),
     "nested-paper": NestedSpheresClassifier(2, features="paper"),
     "nested-great": NestedSpheresClassifier(3, sphere="great", C=2.0),
-    "nested-bic": NestedSpheresClassifier(2, sphere="bic", negligible=0.05),
     "nested-auto": NestedSpheresClassifier(2, p="cv", ps=(1.0, 2.0), cv=2, sphere="great"),
-    "nested-three": (NestedSpheresClassifier(2, sphere="great"), "three"),
     "nested-frame": (NestedSpheresClassifier(2, sphere="great"), "frame"),
     # denoising
     "patches": (PatchDenoiser(3, max_train=20, noise=0.1, **SEED), denoised),
-    "patches-linear": (
-        PatchDenoiser((2, 3), n_components=2, kernel="linear", blend=0.5, max_train=20, **SEED),
-        denoised,
-    ),
     "patches-nystroem": (
         PatchDenoiser(3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, **SEED),
         denoised,
     ),
-    "sequence-unchanged": (SequenceDenoiser(noise=0.0), denoised),
     "sequence": (SequenceDenoiser(noise=0.1, **SEED), denoised),
     # pipelines
     **{
@@ -374,12 +301,8 @@ MODELS: dict[str, Any] = {
             Normalizer("l1"),
         )
     },
-    "pipeline-without-scale": make_pipeline(
-        StandardScaler(with_std=False), RobustScaler(with_centering=False), Ridge()
-    ),
     "pipeline-frame": (make_pipeline(StandardScaler(), PerTurbo()), "frame"),
     "pipeline-sparse": (make_pipeline(MaxAbsScaler(), KernelPGA(2)), "sparse"),
-    "pipeline-two": make_pipeline(KernelPGA(3), Kmeans(2, **SEED)),
 }
 
 

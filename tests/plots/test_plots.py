@@ -123,20 +123,6 @@ def test_images_are_in_rows_below_their_names():
     assert figure.axes[0].images[0].get_clim() == (0.0, 59.0)
 
 
-def test_images_in_colour_are_shown_in_their_colours():
-    photographs = np.random.default_rng(0).uniform(size=(2, 3, 4, 3))
-    figure = plots.images({"colour": photographs, "grey": photographs[..., 0]}, limits=(0.0, 1.0))
-    strip = figure.axes[0].images[0].get_array()
-    assert strip.shape == (3, 9, 3)
-    assert np.allclose(strip[:, :4], photographs[0])
-    assert np.allclose(strip[:, 4], 1.0)
-    assert np.allclose(strip[:, 5:], photographs[1])
-    darker = plots.images({"a": 0.5 * photographs})  # not stretched: 0 and 1 are the ends
-    assert np.allclose(darker.axes[0].images[0].get_array()[:, :4], 0.5 * photographs[0])
-    clipped = plots.images({"a": photographs}, limits=(0.25, 0.75)).axes[0].images[0].get_array()
-    assert np.allclose(clipped[:, :4], np.clip(2 * photographs[0] - 0.5, 0, 1))
-
-
 LARGEST = np.finfo(float).max
 
 

@@ -6,7 +6,6 @@ import pytest
 from orthodrome import plots
 from orthodrome.kernels import Gaussian
 from orthodrome.plots import karcher
-from orthodrome.plots._matplotlib import png
 from orthodrome.plots.palette import ACCENT, MAIN
 from orthodrome.preimage import karcher_mean_preimage
 
@@ -52,30 +51,6 @@ def test_each_cluster_has_its_points_its_style_and_its_size(points):
     ax = figure.axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
-
-
-def test_points_fade_toward_chance(points):
-    own = np.linspace(0.2, 1.0, 60)
-    labels = np.arange(60) % 3
-    proba = np.full((60, 3), 9.0) * ((1 - own) / 18)[:, None]
-    proba[np.arange(60), labels] = own
-    opacity = np.empty((2, 60))
-    for row, given in zip(opacity, (own, proba), strict=True):
-        figure = plots.clusters(points, labels, proba=given)
-        for cluster, drawn in enumerate(filled(figure)):
-            row[labels == cluster] = drawn.get_facecolor()[:, 3]
-            np.testing.assert_array_equal(drawn.get_edgecolor()[:, 3], drawn.get_facecolor()[:, 3])
-    np.testing.assert_allclose(opacity[0], opacity[1])
-    at_chance = own <= 1 / 3
-    assert len(set(opacity[0][at_chance])) == 1
-    assert opacity[0][0] > 0.05  # not invisible
-    assert np.all(np.diff(opacity[0][~at_chance]) > 0)
-    assert opacity[0][-1] > 5 * opacity[0][0]
-    plain = plots.clusters(points, labels)
-    assert {c for drawn in filled(plain) for c in drawn.get_facecolor()[:, 3]} == {opacity[0][-1]}
-    assert legend_texts(figure)[-1] == "faint: unsure"
-    # the legend shows the colours themselves
-    assert {h.get_facecolor()[0, 3] for h in figure.axes[0].get_legend().legend_handles} == {1.0}
 
 
 def visible_part(ax):
@@ -170,9 +145,3 @@ def test_data_mean_and_preimage_are_marked(plane, sigma):
         c.get_zorder() for c in figure.axes[0].collections[:-3]
     )
     assert legend_texts(figure) == ["data", "mean", "Karcher pre-image"]
-
-
-@pytest.mark.parametrize("sigma", [1e-6, 1e9])
-@pytest.mark.parametrize("n", [1, 40])
-def test_flat_surfaces_and_single_points_are_drawn(plane, sigma, n):
-    png(plots.karcher_objective(Gaussian(sigma=sigma), plane[:n], n_grid=30))

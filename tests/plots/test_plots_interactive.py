@@ -175,13 +175,6 @@ def test_a_sample_of_many_rows_has_every_class_and_is_stated(monkeypatch):
     assert len(payload(Scatter(np.zeros((1000, 2)), "c"))["ids"]) == 40  # without classes
 
 
-def test_numbers_are_on_a_scale_and_missing_ones_a_class():
-    labels = np.where(np.arange(60) % 10 == 0, np.nan, np.arange(60.0))
-    data = payload(Scatter(np.zeros((60, 2)), "c", labels=labels))
-    assert [group["name"] for group in data["groups"]] == ["class", "missing"]
-    assert data["codes"].count(1) == data["values"].count(None) == 6
-
-
 def test_invalid_arguments_are_named():
     for options, message in (
         ({"labels": ["a"]}, r"labels of Scatter .*\(5,\).* row of Z"),
@@ -204,9 +197,6 @@ FIGURES = {
     "keys": corners,
     "axes": corners,
     "hostile": hostile,
-    "many": lambda: many(26),
-    "values": lambda: Scatter(np.eye(30), "Values.", labels=np.arange(30.0), label_name="age"),
-    "single": lambda: Scatter(np.arange(5.0)[:, None], "One coordinate."),
 }
 
 
@@ -338,26 +328,7 @@ def test_text_from_the_data_stays_text(figure):
     assert points(shown).count() == 2
 
 
-def test_many_classes_values_and_a_single_coordinate(figure):
-    many_classes, values, single = figure("many"), figure("values"), figure("single")
-    assert many_classes.locator(".scatter-legend button[aria-pressed]").count() == 26
-    assert points(many_classes).count() == 300
-    button(many_classes, "long name, 025").click()
-    assert points(many_classes).count() == 289
-    assert values.locator(".colorbar").count() == 1
-    assert values.locator(".scatter-legend").count() == 0
-    assert values.locator("select").first.locator("option").count() == 10
-    assert len(set(fills(values))) == 30
-    assert single.locator(".xtitle").text_content() == "Row"
-    assert "row 4\nRow: 4\nComponent 1: 3" in point_at(single, 3)
-
-
 # ---------------------------------------------------------------------- dark, paper, phone
-
-
-def fills(figure):
-    script = "paths => paths.map(path => getComputedStyle(path).fill)"
-    return points(figure).evaluate_all(script)
 
 
 def test_without_scripts_the_description_remains(browser, file):

@@ -129,17 +129,6 @@ def bold(ax):
     return list(ax.lines)[-1]
 
 
-def test_modes_are_rows_and_amounts_are_columns(model):
-    figure = plots.shape_modes(model, n_modes=2, extent=3, n_steps=7)
-    assert figure.axes[0].get_gridspec().get_geometry() == (2, 7)
-    titles = ["-3 s", "-2 s", "-1 s", "0", "+1 s", "+2 s", "+3 s"]
-    assert [ax.get_title() for ax in figure.axes] == titles + [""] * 7
-    shares = [f"Mode {i + 1} ({100 * model.explained_variance_ratio_[i]:.0f} %)" for i in range(2)]
-    assert [ax.get_ylabel() for ax in figure.axes[::7]] == shares
-    assert [len(ax.lines) for ax in figure.axes] == [2, 2, 2, 1, 2, 2, 2] * 2
-    assert len(plots.shape_modes(model, n_modes=9, n_steps=3).axes) == 4 * 3
-
-
 @pytest.mark.parametrize("extent", [0.5, 2.0])
 def test_outlines_are_the_preimages_along_each_mode(model, extent):
     figure = plots.shape_modes(model, n_modes=3, extent=extent, n_steps=5)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from orthodrome import plots
-from orthodrome.plots._matplotlib import png
 from orthodrome.plots.sphere import _FAINT, _camera
 
 pytest.importorskip("matplotlib")
@@ -86,15 +85,3 @@ def test_legends_name_classes_and_lines_outside_the_sphere(points):
         assert box.y0 >= figure.bbox.y0
     (only,) = legends(plots.sphere(points[points[:, 0] > 0], tilt=0, geodesics=False))
     assert only == ["mean"]
-
-
-@pytest.mark.parametrize("side", [1.0, -1.0])
-def test_numbers_have_one_scale_for_both_sides(points, side):
-    values = np.linspace(-3, 5, 80)
-    figure = plots.sphere(points, values, legend_title="age")
-    far, near, _ = figure.axes[0].collections
-    assert far.get_clim() == near.get_clim() == (-3, 5)
-    assert figure.axes[1].get_ylabel() == "age"
-    # also where one side is empty
-    chosen = side * points[:, 0] > 0
-    png(plots.sphere(points[chosen], values[chosen], tilt=0))

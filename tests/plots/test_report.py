@@ -85,12 +85,6 @@ def test_the_page_makes_no_requests(page):
     assert policy.startswith("default-src 'none'")
 
 
-def test_columns_of_numbers_are_aligned_right():
-    page = Page(Table("c", ["k", "v", "w"], [["a", 0.123456, "x"], ["b", "7.0", True]]).html())
-    assert [attrs.get("class") for attrs in page.named("td")] == ["number", None, "number", None]
-    assert "0.1235" in page.text
-
-
 def test_rows_of_a_table_have_equal_lengths():
     with pytest.raises(ValueError, match=r"'c' has 2 columns.* 1"):
         Table("c", ["a", "b"], [["x"]])
