@@ -37,14 +37,8 @@ SOLVERS = {
     "krylov-1": SolverCase(
         lambda: Krylov(tol=TOL, max_iter=2000, random_state=0, block_size=1), block_size=1
     ),
-    "krylov-4": SolverCase(lambda: Krylov(tol=TOL, random_state=0, block_size=4), block_size=4),
     "krylov-restarted": SolverCase(
         lambda: Krylov(tol=TOL, max_iter=2000, random_state=0), restarts=True
-    ),
-    "krylov-1-restarted": SolverCase(
-        lambda: Krylov(tol=TOL, max_iter=5000, random_state=0, block_size=1),
-        restarts=True,
-        block_size=1,
     ),
     # few digits, and small blocks, so that the matrices here are iterated on
     "hebbian": SolverCase(

@@ -239,8 +239,7 @@ def twin_of(base: str, wrapper: str, n: int, dtype: Any) -> Twin:
 
 def on_sphere(base: str, wrapper: str) -> bool:
     """Whether points have the lengths that tangents need: features are shorter, and their sums."""
-    needed = "tangent" in wrapper and base.startswith("features")
-    return not needed or ("recomputed" in base and "combined" not in wrapper)
+    return not ("tangent" in wrapper and base == "features")
 
 
 # Every operator at a size of two uneven tiles; the edges of the tiling on fewer of them.

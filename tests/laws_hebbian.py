@@ -139,16 +139,6 @@ def automatic_iterates(
     return Iterates(A, B, rho, eta, n_clipped)
 
 
-def generalized_hebbian(
-    X: NDArray, W: NDArray, order: NDArray, gain_at: Callable[[int], float]
-) -> NDArray:
-    """Sanger's rule in input space, eq. (2); ``gain_at(t)`` for t = 1, 2, …"""
-    for t, i in enumerate(np.ravel(order), start=1):
-        y = W @ X[i]
-        W = W + gain_at(t) * (np.outer(y, X[i]) - lt(np.outer(y, y)) @ W)
-    return W
-
-
 N_POINTS = 67  # a prime: no block but 1 divides it
 
 

@@ -225,9 +225,6 @@ def _clusterings() -> dict[str, Configuration]:
             KernelKMeans, {"n_clusters": 3, "init": init} | three
         )
     few = {"n_clusters": 3, "n_anchors": 12} | three
-    found["KernelKMeans, exact"] = Configuration(
-        KernelKMeans, {"n_clusters": 3, "solver": "exact"} | three
-    )
     found["KernelKMeans, nystroem"] = Configuration(KernelKMeans, few | {"solver": "nystroem"})
     intrinsic = {"n_clusters": 3, "centers": "intrinsic"} | three
     found["HypersphericalKMeans, preimage"] = Configuration(
@@ -239,9 +236,6 @@ def _clusterings() -> dict[str, Configuration]:
     )
     found["HypersphericalKMeans, intrinsic"] = Configuration(
         HypersphericalKMeans, intrinsic, sphere=True
-    )
-    found["HypersphericalKMeans, exact"] = Configuration(
-        HypersphericalKMeans, intrinsic | {"solver": "exact"}, sphere=True
     )
     found["HypersphericalKMeans, nystroem"] = Configuration(
         HypersphericalKMeans, intrinsic | few | {"solver": "nystroem"}, sphere=True

@@ -15,7 +15,6 @@ from orthodrome import (
     KernelPNS,
     KernelSpectralClustering,
 )
-from orthodrome.coordinates.pivots import independent_points
 from orthodrome.eigen import Nystroem, leading
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Sigmoid
@@ -35,9 +34,6 @@ SPHERICAL = {
 }
 FLAT = {
     "KernelPCA": lambda **options: KernelPCA(3, **options),
-    "KernelPCA, uniform": lambda random_state, n_anchors, **options: KernelPCA(
-        3, solver=nystroem(n_anchors, random_state, anchors="uniform"), **options
-    ),
     "KernelPCA, recomputed": lambda **options: KernelPCA(3, storage="recompute", **options),
     "KernelKMeans": lambda **options: KernelKMeans(3, **options),
     "spectral, njw": lambda **options: KernelSpectralClustering(3, **options),
@@ -81,21 +77,6 @@ def test_batches_a_matrix_and_an_operator_are_refused():
     ):
         with refused():
             use()
-
-
-@pytest.mark.parametrize(
-    "matrix",
-    [
-        [[1.0, 2.0], [2.0, 1.0]],
-        # given the first, the others have squared length 0, and yet an inner product of -0.5
-        [[1.0, 1.0, 1.0], [1.0, 1.0, 0.5], [1.0, 0.5, 1.0]],
-    ],
-)
-def test_anchors_that_are_indefinite_among_themselves(matrix):
-    with refused():
-        independent_points(np.array(matrix), 1e-12)
-    with pytest.raises(ValueError, match="overflow"):
-        independent_points(np.array([[np.inf]]), 1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

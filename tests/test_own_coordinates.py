@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel
 
-from laws_cluster import same_partition, up_to_sign
+from laws_cluster import same_partition
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
@@ -15,7 +14,6 @@ from orthodrome import (
     KernelPGA,
 )
 from orthodrome.kernels import Cosine, Linear
-from orthodrome.sphere import karcher_mean, log
 
 N, D, K = 300, 6, 3
 WEIGHTS = {"plain": None, "weighted": np.random.default_rng(2).integers(0, 4, N).astype(float)}
@@ -49,30 +47,6 @@ def fit(name, X, weights=None, kernel=None, **options):
 def close(actual, expected, tol=1e-8):
     """Compare relative to the largest entry."""
     np.testing.assert_allclose(actual, expected, rtol=0, atol=tol * np.abs(expected).max())
-
-
-def test_pca_is_that_of_scikit_learn():
-    X, new = rows(), rows(40, seed=1)
-    ours, theirs = fit("pca", X), PCA(K, svd_solver="full").fit(X)
-    close(ours.eigenvalues_, (N - 1) * theirs.explained_variance_)
-    close(ours.explained_variance_ratio_, theirs.explained_variance_ratio_)
-    for points, embedding in ((X, ours.embedding_), (new, ours.transform(new))):
-        close(embedding, up_to_sign(embedding, theirs.transform(points)))
-
-
-@every_weighting
-def test_pga_is_tangent_pca_at_the_karcher_mean(weights):
-    X = rows()
-    U = X / np.linalg.norm(X, axis=1, keepdims=True)
-    shares = np.ones(N) / N if weights is None else weights / weights.sum()
-    mean = karcher_mean(U, shares, tol=1e-13)
-    Z = log(U, base_point=mean.point)
-    values, directions = np.linalg.eigh(Z.T @ (shares[:, None] * Z))
-    ours = fit("pga", X, weights)
-    close(ours.eigenvalues_, values[::-1][:K])
-    close(ours.embedding_, up_to_sign(ours.embedding_, Z @ directions[:, ::-1][:, :K]))
-    close(ours.mean_cosines_, U @ mean.point)
-    assert ours.geodesic_variance_ == pytest.approx(mean.variance, rel=1e-10)
 
 
 @every_weighting

@@ -192,20 +192,3 @@ def test_the_fit_does_not_depend_on_storage(name, kind, storage, weights, dtype,
     fitted = make(storage=storage, **options).fit(X, sample_weight=WEIGHTS[weights])
     check = check_clusters if hasattr(fitted, "labels_") else check_components
     check(fitted, in_memory(name, weights, dtype), rows(60, 5, dtype), DTYPES[dtype])
-
-
-@pytest.mark.parametrize("init", ["k-means++", "farthest-first", "random"])
-@pytest.mark.parametrize("make", [k_means, hyperspherical])
-@pytest.mark.parametrize("kind", KINDS)
-def test_starts_from_rows_in_blocks(kind, make, init, tmp_path):
-    """Starts depend on the order of the rows, and on a sample; clear groups are found anyway."""
-    X, y = rows(), np.repeat(np.arange(K), [160, 100, 60])
-    X = 6 * np.eye(D)[y] + 0.1 * X
-    w = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
-    outliers = np.flatnonzero(w == 0)[:5]
-    X[outliers] = 60.0  # of weight 0: as if they were not there
-    model = make(kernel=Gaussian(sigma=6.0), n_anchors=60, storage="recompute")
-    model.set_params(init=init, n_init=4, random_state=0)
-    fitted = model.fit(KINDS[kind](X, tmp_path), sample_weight=w)
-    assert same_partition(np.asarray(fitted.labels_)[w > 0], y[w > 0])
-    np.testing.assert_array_equal(fitted.predict(X), np.asarray(fitted.labels_))

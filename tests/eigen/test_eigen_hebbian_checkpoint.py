@@ -9,7 +9,7 @@ from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
-from orthodrome.gram import Centered, DenseGram, tiled
+from orthodrome.gram import DenseGram
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import FromCallable, Gaussian
 
@@ -139,14 +139,6 @@ def gram(kernel, X, storage="memory"):
 
 
 WEIGHTS = np.arange(N) % 3 + 1.0
-
-
-def test_where_the_matrix_is_kept_does_not_matter(monkeypatch, tmp_path):
-    monkeypatch.setattr(tiled, "TILE", 64)
-    kept, again = (Centered(gram(Gaussian(2.0), points(), way)) for way in ("memory", "recompute"))
-    run(kept, tmp_path / "run", n_passes=2)
-    resumed = run(again, tmp_path / "run")
-    np.testing.assert_allclose(resumed.eigenvalues, run(kept).eigenvalues, rtol=1e-12)
 
 
 SCALE = 1.0

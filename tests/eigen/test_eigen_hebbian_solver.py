@@ -51,18 +51,6 @@ def test_parameters_are_passed_on():
         assert pairs.n_iter == found.n_passes
 
 
-def test_names_and_options():
-    gram = operator()
-    by_name = leading(gram, K, solver="hebbian", tol=0.03, max_iter=7, random_state=1)
-    by_object = leading(gram, K, solver=Hebbian(tol=0.03, n_passes=7, random_state=1))
-    np.testing.assert_array_equal(by_name.vectors, by_object.vectors)
-    # an object keeps its own tolerance and number of passes, and takes the seed if it has none
-    kept = leading(gram, K, solver=Hebbian(tol=0, n_passes=2), tol=0.5, max_iter=9, random_state=1)
-    assert kept.n_iter == 2
-    own = leading(gram, K, solver=Hebbian(tol=0, n_passes=2, random_state=1), random_state=5)
-    np.testing.assert_array_equal(kept.vectors, own.vectors)
-
-
 @pytest.mark.parametrize(
     ("block_size", "n", "k", "solver"),
     [

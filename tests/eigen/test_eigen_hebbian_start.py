@@ -144,16 +144,6 @@ def test_more_components_than_the_rank(gain, start):
         assert not np.any(found.eigenvectors[:, rank:])
 
 
-@every_start
-@every_gain
-def test_zero_matrix(gain, start):
-    for eta0 in ("auto", 0.1):
-        found = hebbian(np.zeros((20, 20)), 3, gain=gain, start=start, eta0=eta0, random_state=0)
-        assert found.converged
-        for name in ("coefficients", "eigenvalues", "eigenvectors", "residuals"):
-            assert not np.any(getattr(found, name))
-
-
 def shifted_gram(shift):
     X = np.random.default_rng(0).standard_normal((300, 5))
     return np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 10) - shift * np.eye(300)

@@ -7,18 +7,6 @@ from laws_eigen import OPERATORS, check_orthonormal, planted
 from orthodrome.eigen import Krylov, leading
 
 
-def test_seeds():
-    """The same seed gives the same result; others agree within the tolerance."""
-    operator = OPERATORS["centered"](np.float64)
-    first, second = (leading(operator, 5, solver="krylov", random_state=3) for _ in "ab")
-    for name in ("values", "vectors", "residuals"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    assert first.history == second.history
-    for random_state in (None, np.random.RandomState(1), np.random.default_rng(1)):
-        other = leading(operator, 5, solver="krylov", random_state=random_state)
-        np.testing.assert_allclose(other.values, first.values, rtol=1e-8)
-
-
 @pytest.mark.parametrize("n_given", [2, 6, 30])
 def test_a_good_start_saves_products(n_given):
     """Fewer, as many, or more vectors than a block is wide."""
@@ -38,7 +26,9 @@ def test_a_good_start_saves_products(n_given):
 
 def test_max_iter_reached():
     matrix, _, _ = planted("slow")
-    pairs = leading(matrix, 4, solver="krylov", tol=1e-12, max_iter=3, random_state=0)
+    entries, options = [], {"tol": 1e-12, "max_iter": 3, "random_state": 0}
+    pairs = leading(matrix, 4, solver="krylov", callback=entries.append, **options)
+    assert tuple(entries) == pairs.history
     assert not pairs.converged
     assert pairs.status.name == "MAX_ITER"
     assert "max_iter" in pairs.status.advice
@@ -48,13 +38,6 @@ def test_max_iter_reached():
     true = np.linalg.norm(matrix @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
     np.testing.assert_allclose(pairs.residuals, true, atol=1e-12)
     assert pairs.residuals.max() > 1e-12
-
-
-def test_tolerance_zero_means_as_good_as_the_precision_allows():
-    matrix, values, _ = planted("fast")
-    pairs = leading(matrix, 4, solver="krylov", tol=0, random_state=0)
-    assert pairs.converged
-    np.testing.assert_allclose(pairs.values, values[:4], rtol=1e-13)
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-10])

@@ -11,7 +11,6 @@ from scipy.stats import chi2
 from orthodrome._core.kinds import is_memory_map
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors, partial_cholesky
 from orthodrome.coordinates import anchors as anchors_module
-from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
 from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
@@ -208,7 +207,7 @@ def test_given_rows_and_given_points():
             choose_anchors(kernel, X, 5, anchors=wrong)
 
 
-def test_precomputed_and_sparse():
+def test_precomputed_matrices():
     X = spread(90)
     kernel = Gaussian(sigma=1.5).fit(X)
     K, given = kernel(X), Precomputed().fit(kernel(X))
@@ -222,24 +221,6 @@ def test_precomputed_and_sparse():
     np.testing.assert_array_equal(CoordinateRows(one).rows([3, 1]), one.toarray()[[3, 1]])
     with pytest.raises(ValueError, match="must be row numbers"):
         choose_anchors(given, K, 5, anchors=X[:3])
-    sparse = scipy.sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0))
-    from_sparse, from_dense = (
-        features_of(kernel, data, choose_anchors(kernel, data, 20, random_state=2))
-        for data in (sparse, sparse.toarray())
-    )
-    np.testing.assert_allclose(from_sparse, from_dense, atol=1e-9)
-
-
-@pytest.mark.parametrize("storage", ["memory", "recompute"])
-def test_blocks_of_single_precision_are_summed_in_double(storage, monkeypatch):
-    monkeypatch.setattr(AnchorMap, "rows_at_once", 1)
-    X = np.ones((9, 1), dtype=np.float32)
-    X[0] = 2**24  # one more is rounded away in float32
-    kernel = Linear().fit(X)
-    anchors = choose_anchors(kernel, X, 1, anchors=[1])
-    features = anchor_coordinates(kernel, X, anchors, storage=storage)
-    assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
-    assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
 
 
 def test_more_rows_than_candidates(monkeypatch):

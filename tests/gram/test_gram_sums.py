@@ -7,13 +7,12 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome._core.checks import RowError
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.eigen.features import centered_sums
 from orthodrome.kernels import Gaussian, Polynomial
 from orthodrome.rows import as_rows
-from orthodrome.rows.moments import fit_kernel, row_moments
+from orthodrome.rows.moments import row_moments
 from orthodrome.sphere.karcher import log_sums, pull_sums
 
 N = 300
@@ -96,18 +95,6 @@ def test_what_pulls_a_point_and_logs_at_it(weighted, unit):
     assert_sums(points.reduce(partial(log_sums, point)), [*expected, w @ case.squares])
 
 
-def test_a_row_without_a_part_in_the_span_is_named():
-    X = np.vstack([data()[:, :2] @ np.eye(2, 3), np.eye(3)[2:]])
-    kernel = Polynomial(degree=1, coef0=0.0).fit(X)
-    anchors = choose_anchors(kernel, X, 2, anchors=[0, 1])
-    by = AnchorMap.from_anchors(kernel, anchors, X.dtype, unit=True, radius=None)
-    with pytest.raises(RowError, match=rf"\b{N}\b"):
-        by.block(X).vectors()
-    rows = as_rows([X[:200], X[200:]], kernel, KernelPCA())
-    with pytest.raises(RowError, match=rf"\b{N}\b"):
-        _ = Coordinates(rows, by).captured
-
-
 @weighted
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("offset", [0.0, 1e4])
@@ -126,19 +113,3 @@ def test_moments_of_rows_are_those_of_all_pairs(weighted, kind, offset):
     # what is called rounding holds the error, and is no more than rounding
     assert abs(found.squared_distance - exact) <= found.rounding + 1e-12 * exact
     assert np.finfo(np.float64).eps * square <= found.rounding <= 1e-13 * square
-
-
-@weighted
-def test_a_scale_by_all_rows_is_that_of_the_whole_array(weighted):
-    """With a sample of as many rows as there are columns, too: it is not all of them."""
-    X = data(200, 6) * np.linspace(0.2, 3.0, 200)[:, None]
-    w = weights_of(weighted, 200)
-    given = w if weighted else None
-    rows = as_rows(batches(X), Gaussian(), KernelPCA()).zip(weights=given)
-    whole = Gaussian().fit(X, sample_weight=given)
-    for n_sampled in (6, 50, 200):
-        sampled = given[:n_sampled] if weighted else None
-        found = fit_kernel(Gaussian(), rows, X[:n_sampled], sampled)
-        assert found.sigma_ == pytest.approx(whole.sigma_, rel=1e-12)
-    alone = Gaussian().fit(X[:6])
-    assert abs(alone.sigma_ / whole.sigma_ - 1) > 0.1

@@ -19,7 +19,6 @@ from orthodrome.kernels import Exponential, Gaussian, Linear, Spherical
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
 from orthodrome.sphere.lloyd import (
-    Centers,
     FlatCenters,
     GeodesicCenters,
     lloyd,
@@ -193,28 +192,3 @@ def test_inner_products_beyond_one_are_refused():
     K = np.array([[1.0, 0.99, 0.99], [0.99, 1.0, -0.5], [0.99, -0.5, 1.0]])
     with pytest.raises(ValueError, match=r"is 1\.98, more than 1 .*not positive definite"):
         run_of(GeodesicCenters(DenseGram(K), np.ones(3)), np.array([1, 0, 0]), 2)
-
-
-class Oscillating(Centers):
-    """Two centres that change places for ever, without gain."""
-
-    weights, rounding, turns = np.ones(4), 1e-12, 0
-
-    def squared_from(self, chosen):
-        raise NotImplementedError
-
-    def inertia(self, run):
-        return 1.0
-
-    def advance(self, runs):
-        self.turns += 1
-        for run in runs:
-            run.squared = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
-            run.squared[3, self.turns % 2] = 0.4
-            run.settled = True
-
-
-def test_labels_that_oscillate_without_gain_end_the_run():
-    run = run_of(Oscillating(), np.array([0, 0, 1, 0]), 2, max_iter=100)
-    assert run.status is Status.ROUNDING
-    assert run.n_iter < 5

@@ -169,33 +169,17 @@ def wide(seed, scale=0.4):
     return points, rng.dirichlet(np.full(k, 0.5), len(points)).T.copy()
 
 
-def scattered(seed):
-    """No clusters at all: the means have far to go."""
-    labels = np.random.default_rng(seed).integers(4, size=120)
-    return cap(120, 3, seed=seed), one_hot(labels, 4)
-
-
 WIDE = [(3, "diag"), (58, "tied"), (58, "diag"), (11, "full"), (7, "spherical")]
 
 
 @every_update
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [(wide(seed), kind) for seed, kind in WIDE]
-    + [(scattered(seed), kind) for seed in range(2) for kind in KINDS],
-)
-def test_likelihood_never_falls(data, kind, update):
+@pytest.mark.parametrize(("seed", "kind"), WIDE)
+def test_likelihood_never_falls(seed, kind, update):
     """By more than rounding for the likeliest means, by more than tol for Karcher means."""
-    points, memberships = data
+    points, memberships = wide(seed)
+    options = {"mean_update": update, "floor": 1e-5, "tol": 1e-6, "max_iter": 100}
     found = expectation_maximization(
-        points,
-        memberships,
-        np.ones(len(points)),
-        kind=kind,
-        mean_update=update,
-        floor=1e-5,
-        tol=1e-6,
-        max_iter=100,
+        points, memberships, np.ones(len(points)), kind=kind, **options
     )
     gains = np.diff(likelihoods(found))
     assert gains.min() >= (-1e-6 if update == "karcher" else -1e-10)
@@ -240,19 +224,6 @@ def three_arms(n=100, seed=0, length=0.3, turns=None):
         tangents = rng.standard_normal((n, 2)) * [length, 0.02] @ turn
         points.append(sphere.exp_at_pole(tangents) @ np.column_stack([mean, naive_frame(mean)]).T)
     return unit(np.concatenate(points)), np.repeat(np.arange(3), n)
-
-
-@every_kind
-@every_update
-def test_weights_are_repetitions(kind, update):
-    points = cap(50, 2)
-    start = np.random.default_rng(0).integers(2, size=50)
-    times = np.random.default_rng(1).integers(1, 4, size=50)
-    options = {"kind": kind, "mean_update": update, "max_iter": 10, "tol": 0.0, "floor": 1e-3}
-    weighted = fit(points, start, 2, weights=times.astype(float), **options)
-    repeated = fit(np.repeat(points, times, axis=0), np.repeat(start, times), 2, **options)
-    np.testing.assert_allclose(likelihoods(weighted), likelihoods(repeated), atol=1e-9)
-    np.testing.assert_allclose(weighted.mixture.means, repeated.mixture.means, atol=1e-7)
 
 
 @pytest.mark.parametrize("n_there", [1, 60])
@@ -338,3 +309,16 @@ def test_degenerate_components_stay_finite_and_above_the_floor(kind, update):
     found = fit(poles, y, 4, max_iter=20, **options)
     assert np.all(np.isfinite(likelihoods(found)))
     assert clustering_error(y, labels_of(found, poles)) == 0
+
+
+def test_empty_components_restart_at_the_least_likely_points():
+    points, y = three_arms(30)
+    points[-1] = unit(-points.mean(axis=0))  # far from all
+    memberships = one_hot(np.minimum(y, 1), 3)
+    options = {"floor": 1e-4, "tol": 0.0, "max_iter": 1}
+    found = expectation_maximization(points, memberships, np.ones(90), **options)
+    assert found.history[1]["reseeded"] == (2,)
+    first = room.first_mixture(points, memberships / 90, "full", 1e-4, unit_mass=1 / 90)
+    for cloud in clouds(points, np.ones(90)):
+        begun = room._reseed_empty(cloud, cloud.expected(first, "karcher"), found.mixture)[0]
+        np.testing.assert_array_equal(begun.means[2], points[-1])
