@@ -39,7 +39,7 @@ from orthodrome.kernels import Kernel, Normalized
 DTYPES = (np.float64, np.float32)
 
 
-_ABSTRACT = (kernels.Kernel, kernels.Radial, kernels.Precomputed)
+_ABSTRACT = (kernels.Kernel, kernels.Radial, kernels.Precomputed, kernels.NeighborGraph)
 _ARGUMENTS = {
     "Embedded": (bent,),
     "FromCallable": (squared_plus_one,),

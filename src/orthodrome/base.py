@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -15,7 +16,7 @@ from sklearn.base import (
     clone,
 )
 
-from ._core.canonical import Canonical, canonical_gram, canonical_rows
+from ._core.canonical import Canonical, canonical_gram, canonical_graph, canonical_rows
 from ._core.checks import check_choice, check_numbers
 from ._core.hints import hint, with_hints
 from ._core.kinds import is_dask_array
@@ -23,7 +24,7 @@ from ._core.parameters import Check, choice, integer, memory_size, optional, see
 from ._core.progress import CallbackSupportMixin
 from .eigen import Nystroem
 from .eigen.leading import check_solver
-from .kernels import Kernel, Precomputed, as_kernel
+from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
@@ -69,8 +70,11 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
     """
     n, weights = rows.shape[0], rows.columns.get("weights")
     if isinstance(rows, ArrayRows):
-        merge = canonical_gram if isinstance(kernel, Precomputed) else canonical_rows
-        return merge(rows.whole(), weights)
+        data = rows.whole()
+        if not isinstance(kernel, Precomputed):
+            return canonical_rows(data, weights)
+        merge = canonical_graph if scipy.sparse.issparse(data) else canonical_gram
+        return merge(data, weights)
     if is_dask_array(weights):
         weights = np.concatenate(computed(*blocks_of(weights)))
     all_rows = np.arange(n)
@@ -103,6 +107,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """
 
     _PARAMETERS: ClassVar[dict[str, Check]] = {"memory_budget": memory_size, "verbose": verbosity}
+    #: Whether sparse graphs of similarities are accepted in place of a kernel.
+    _accepts_graphs: ClassVar[bool] = False
 
     memory_budget: str | float
     verbose: bool | int
@@ -132,7 +138,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             check(getattr(self, name), name, type(self).__name__)
 
     def _kernel_object(self) -> Kernel:
-        return as_kernel(self.kernel, type(self).__name__)
+        owner = type(self).__name__
+        kernel = as_kernel(self.kernel, owner)
+        if isinstance(kernel, NeighborGraph) and not self._accepts_graphs:
+            raise ValueError(
+                f"kernel of {owner} must be a kernel; got a graph of neighbours, {kernel!r}. Only "
+                "KernelSpectralClustering accepts it."
+            )
+        return kernel
 
     def __sklearn_is_fitted__(self) -> bool:
         # n_features_in_ is not used, because it is set even if the fit fails
@@ -145,7 +158,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         except ValueError:  # fit reports the invalid kernel
             return tags
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
-        tags.input_tags.sparse = kernel.accepts_sparse
+        tags.input_tags.sparse = kernel.accepts_sparse_for(self)
         return tags
 
 

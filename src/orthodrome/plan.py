@@ -14,7 +14,7 @@ from .eigen.leading import resolve_solver
 from .gram import choose_storage
 from .gram.factory import storage_within
 from .gram.tiled import stored_bytes
-from .kernels import Kernel, Precomputed
+from .kernels import Kernel, NeighborGraph, Precomputed
 from .rows import ArrayRows, Rows
 
 # Number of components computed first for a fraction of the variance, as in `solve_components`.
@@ -270,7 +270,7 @@ def _on_gram(rows: Rows, kernel: Kernel, solver: Any, k: int, request: Request) 
     elif request.solver == "auto":
         reason = choose_solver(n, k, exact=True).reason
     storage = "recompute" if rows.lazy else request.storage
-    if not rows.lazy and not isinstance(kernel, Precomputed):
+    if not rows.lazy and not isinstance(kernel, Precomputed | NeighborGraph):
         storage, why = choose_storage(kernel, rows, request.memory_budget, storage)
         reason = f"{reason}; {why}"
     if not request.eigenpairs:

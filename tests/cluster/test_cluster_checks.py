@@ -23,6 +23,7 @@ ESTIMATORS = [
     HypersphericalKMeans(centers="intrinsic"),
     GeodesicMixture(),
     KernelSpectralClustering(),
+    KernelSpectralClustering(2, "nearest_neighbors"),
 ]
 MORE = [
     HypersphericalKMeans(),
@@ -89,4 +90,4 @@ def test_precomputed_is_tagged():
     for kind in kinds:
         tags = kind(kernel="precomputed").__sklearn_tags__().input_tags
         assert tags.pairwise
-        assert not tags.sparse
+        assert tags.sparse == (kind is KernelSpectralClustering)  # graphs

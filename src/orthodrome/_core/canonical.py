@@ -105,6 +105,15 @@ def canonical_gram(K: Array, sample_weight: Floats | None = None) -> Canonical:
     return Canonical(K[np.ix_(index, index)], weights[order], index, rank[inverse])
 
 
+def canonical_graph(graph: Any, sample_weight: Floats | None = None) -> Canonical:
+    """Drop the points of weight 0 of a sparse graph; points are neither merged nor sorted."""
+    n = graph.shape[0]
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    index, inverse = np.flatnonzero(weights), np.full(n, -1)
+    inverse[index] = np.arange(len(index))
+    return Canonical(graph[index][:, index], weights[index], index, inverse)
+
+
 def _merge_keys(keys: Array, sample_weight: Floats | None) -> tuple[Floats, Indices, Indices]:
     """Return weights, index and inverse of the sorted distinct keys of positive weight."""
     n = len(keys)

@@ -332,6 +332,33 @@ def check_symmetric(matrix: Array, name: str) -> None:
             )
 
 
+def check_graph(graph: Any, name: str, *, symmetric: bool) -> None:
+    """Raise unless a sparse array has no negative weights and, with `symmetric`, is symmetric."""
+    if graph.nnz and graph.data.min() < 0:
+        i, j = _largest_weight(-graph)
+        raise ValueError(
+            f"{name} must not have negative weights; entry ({i}, {j}) is {graph[i, j]:g}."
+        )
+    if not symmetric:
+        return
+    if graph.shape[0] != graph.shape[1]:
+        raise ValueError(f"{name} must be a square matrix; got shape {graph.shape}.")
+    difference = abs(graph - graph.T)
+    tolerance = 1e-8 if graph.dtype == np.float64 else 1e-4
+    if difference.nnz and difference.max() > tolerance * graph.max():
+        i, j = _largest_weight(difference)
+        raise ValueError(
+            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {graph[i, j]:g} and "
+            f"{graph[j, i]:g}. For a graph of neighbours, pass (W + W.T) / 2."
+        )
+
+
+def _largest_weight(graph: Any) -> tuple[int, int]:
+    entries = graph.tocoo()
+    largest = int(np.argmax(entries.data))
+    return int(entries.row[largest]), int(entries.col[largest])
+
+
 def _largest_entry(rows: Array, first_row: int) -> tuple[int, int]:
     """Return row and column of the largest absolute value, or of a NaN."""
     row, column = np.unravel_index(int(np.argmax(np.abs(rows))), rows.shape)

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import scipy.sparse.csgraph
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
@@ -27,12 +29,13 @@ from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
-from ..eigen import Eigenpairs, leading
+from ..eigen import Eigenpairs, Nystroem, leading
 from ..eigen.components import warn_unless_solved
-from ..gram import cross_operator
-from ..kernels import Kernel
+from ..eigen.inverse import leading_by_inverse
+from ..gram import Degree, SparseGram, cross_operator
+from ..kernels import Kernel, NeighborGraph, Precomputed
 from ..plan import Plan, plan_fit
-from ..rows import ArrayRows, DaskRows, as_rows
+from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.dask import over_rows
 from ..sphere.lloyd import numbered_by_first
 from .base import (
@@ -45,6 +48,9 @@ from .base import (
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
+
+# Products with a sparse graph before its shifted inverse is used.
+_GRAPH_PRODUCTS = 60
 
 
 class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
@@ -69,6 +75,9 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` its values are
         similarities, whose sums must not be negative. A σ close to the distance between neighbours
         finds curved clusters; the default, the mean distance of all pairs, finds only round ones.
+        ``"nearest_neighbors"``, or :class:`~orthodrome.kernels.NeighborGraph` with its number of
+        neighbours, finds curved clusters without a bandwidth. A precomputed matrix may be a SciPy
+        sparse array, symmetric and without negative entries.
     laplacian : {"njw", "kernel-pca", "ncut"}, default="njw"
         The embedding. ``"njw"``: eigenvectors of N with normalised rows (Ng, Jordan and Weiss);
         ``"ncut"``: eigenvectors of N divided by the square roots of the degrees (normalised cuts,
@@ -129,7 +138,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     solver_ : str
         Name of the solver used.
     n_iter_ : int
-        Number of products with the Gram matrix, or with the matrix of features (nystroem).
+        Number of products with the Gram matrix, with the matrix of features (nystroem), or with the
+        inverse (shift-invert).
     converged_ : bool
         Whether the solver reached `tol`.
     residuals_ : ndarray of shape (n_clusters,)
@@ -157,6 +167,11 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     matrix of low rank minus a diagonal matrix; a product with it needs two passes over the
     features, and new points are compared with the anchors only. A point is isolated if its degree
     is negative, but not by more than the error of the approximation.
+
+    Sparse graphs stay sparse; only up to 1000 points does ``solver="auto"`` use LAPACK on the whole
+    matrix. For more points it uses krylov and, if that does not converge in 60 products, the
+    inverse of the shifted sparse matrix ("shift-invert"). The rows of a sparse precomputed graph
+    are neither merged nor sorted, so cluster numbers follow the order of rows.
 
     References
     ----------
@@ -186,6 +201,7 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         "tol": optional(positive(or_zero=True)),
         "n_init": integer(maximum=MAX_N_INIT),
     }
+    _accepts_graphs = True
     # None without anchors
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
@@ -236,6 +252,9 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
             )
         k = check_n_clusters(canonical, self.n_clusters, owner)
         request = {"n_components": k, "random_state": solver_seed}
+        is_sparse = scipy.sparse.issparse(canonical.data)
+        if isinstance(kernel, NeighborGraph) or (is_sparse and isinstance(kernel, Precomputed)):
+            request |= self._graph_request(rows)
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         with tracked(self, bool(self.verbose)) as progress:
             geometry = LAPLACIANS[self.laplacian]
@@ -258,6 +277,25 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         if isinstance(rows, DaskRows):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
+
+    def _graph_request(self, rows: Rows) -> dict[str, Any]:
+        """Return options of the plan for a sparse graph; raise if it cannot be used."""
+        owner = type(self).__name__
+        if not isinstance(rows, ArrayRows):
+            raise ValueError(
+                f"{owner} searches neighbours only among rows in memory, but X is read in blocks. "
+                "If it fits, pass it as one array; otherwise choose another kernel."
+            )
+        by_anchors = isinstance(self.solver, Nystroem) or self.solver == "nystroem"
+        if by_anchors or self.n_anchors is not None:
+            raise ValueError(
+                f"{owner} cannot use anchors for a sparse graph. Omit n_anchors and "
+                "solver='nystroem'."
+            )
+        max_iter = self.max_iter
+        if self.solver == "auto" and max_iter is None and self.laplacian != "kernel-pca":
+            max_iter = _GRAPH_PRODUCTS
+        return {"exact": True, "max_iter": max_iter}
 
     # ------------------------------------------------------------------ new data
 
@@ -284,8 +322,9 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
             Data; for a precomputed kernel the matrix of kernel values with the training data,
-            shape (n_samples, n_training_samples). The unknown k(x, x) is then replaced by the mean
-            of the training diagonal (with nystroem, of its approximation).
+            shape (n_samples, n_training_samples), dense or, for a sparse graph, sparse. The unknown
+            k(x, x) is then replaced by the mean of the training diagonal (with nystroem, of its
+            approximation).
 
         Returns
         -------
@@ -381,6 +420,11 @@ def fit_spectral(
         random_state=plan.request.random_state,
         callback=progress.residual_callback(tol, GRAM_FRACTION),
     )
+    if _needs_inverse(problem, pairs, plan):
+        bound = 1.0 + problem.shift  # of the spectrum: weights are not negative
+        pairs = leading_by_inverse(
+            problem.tosparse(), bound, plan.k, tol=tol, random_state=plan.request.random_state
+        )
     found = geometry.embedding(view, operator, pairs)
     labels, centers = _k_means(
         found.points, canonical.weights, n_clusters, n_init=n_init, random_state=random_state
@@ -407,6 +451,12 @@ def fit_spectral(
     return ClusterFit(attributes, labels, found.points)
 
 
+def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
+    """Return whether "auto" must solve a sparse graph by its inverse, since krylov was too slow."""
+    is_sparse = isinstance(problem, Degree) and isinstance(problem.operator, SparseGram)
+    return is_sparse and not pairs.converged and plan.request.solver == "auto"
+
+
 def _k_means(
     points: NDArray[Any], weights: NDArray[np.float64], n_clusters: int, **options: Any
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -429,6 +479,8 @@ def _warn(
 ) -> None:
     owner, n, on_features = view.plan.request.owner, len(found.points), view.points is not None
     warn_if_fewer(*clusters, owner)
+    if isinstance(view.gram, SparseGram):
+        _warn_if_in_parts(view.gram.matrix, found.n_isolated, clusters[1], owner)
     if found.n_isolated and n > 1:
         advice = ", raise n_anchors" if on_features else ""
         warn_user(
@@ -439,3 +491,13 @@ def _warn(
         )
     warn_unless_solved(pairs, owner, tol)
     view.warn()
+
+
+def _warn_if_in_parts(graph: Any, n_isolated: int, n_clusters: int, owner: str) -> None:
+    n_parts = scipy.sparse.csgraph.connected_components(graph, directed=False)[0] - n_isolated
+    if n_parts > n_clusters:
+        warn_user(
+            f"The graph has {n_parts} separate parts, more than n_clusters={n_clusters} of "
+            f"{owner}: which parts share a cluster is arbitrary. Raise n_neighbors or n_clusters.",
+            UserWarning,
+        )

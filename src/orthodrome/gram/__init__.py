@@ -4,6 +4,7 @@ from .base import CrossOperator, GramOperator
 from .degree import Degree
 from .dense import DenseGram
 from .factory import choose_storage, cross_operator, gram_operator
+from .sparse import SparseGram
 from .wrapped import Centered, Scaled, Tangent, Weighted
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "DenseGram",
     "GramOperator",
     "Scaled",
+    "SparseGram",
     "Tangent",
     "Weighted",
     "choose_storage",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 
@@ -221,6 +222,14 @@ class Degree(WrappedGram):
         """Return the diagonal: the similarity of a point to its other copies, plus the shift."""
         copies = self._over_degrees((self.weights - 1) * self._diagonal)
         return (copies + self.shift).astype(self.dtype)
+
+    def tosparse(self) -> Any:
+        """Return the matrix as a sparse array; the operator must be a SparseGram."""
+        roots = scipy.sparse.diags_array(self.inverse_roots)
+        matrix = self.operator.matrix
+        others = matrix - scipy.sparse.diags_array(matrix.diagonal())
+        found = roots @ others @ roots + scipy.sparse.diags_array(self.diagonal())
+        return found.astype(self.dtype)
 
 
 def product_and_degrees(

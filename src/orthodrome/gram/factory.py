@@ -11,11 +11,12 @@ from sklearn.exceptions import NotFittedError
 from .._core.checks import check_choice, check_not_masked
 from .._core.kinds import is_dask_array
 from .._core.memory import format_bytes, parse_bytes
-from ..kernels import Kernel, Precomputed
+from ..kernels import Kernel, NeighborGraph, Precomputed
 from ..kernels._prepared import Prepared
 from .base import CrossOperator, GramOperator
 from .dask_gram import DaskCross, DaskGram
 from .dense import DenseCross, DenseGram
+from .sparse import SparseCross, SparseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
 
@@ -47,8 +48,10 @@ def gram_operator(
     _check_real(kernel, X, "gram_operator")
     if is_dask_array(X):
         return DaskGram(kernel, X)
-    if isinstance(kernel, Precomputed):
-        return DenseGram(X, check=False)  # validate has checked it
+    if isinstance(kernel, NeighborGraph):
+        return SparseGram(kernel.graph().astype(X.dtype))
+    if isinstance(kernel, Precomputed):  # validate has checked it
+        return SparseGram(X) if scipy.sparse.issparse(X) else DenseGram(X, check=False)
     return TiledGram(kernel, X, choose_storage(kernel, X, memory_budget, storage)[0])
 
 
@@ -63,8 +66,11 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
         check_ready(kernel, X, "cross_operator")
     if is_dask_array(X) or is_dask_array(X_new):
         return DaskCross(kernel, X_new, X)
+    if isinstance(kernel, NeighborGraph):
+        return SparseCross(kernel.new_edges(X_new, X).astype(X_new.dtype))
     if isinstance(kernel, Precomputed):
-        return DenseCross(X_new, X_new.shape[1])
+        is_sparse = scipy.sparse.issparse(X_new)
+        return SparseCross(X_new) if is_sparse else DenseCross(X_new, X_new.shape[1])
     return CrossGram(kernel, kernel.prepare(X_new), prepared_points(kernel, X))
 
 
@@ -101,7 +107,8 @@ def _check_form(kernel: Any, X: Any, owner: str, name: str) -> None:
     is_numeric = real or (not vectors and dtype in (np.complex128, np.complex64))
     has_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
     sparse = scipy.sparse.issparse(X)
-    if not is_numeric or not has_rows or (sparse and not kernel.accepts_sparse):
+    refused = sparse and not kernel.accepts_sparse and not isinstance(kernel, Precomputed)
+    if not is_numeric or not has_rows or refused:
         found = f"{'sparse ' * sparse}{dtype} of shape {shape}"
         raise ValueError(
             f"{name} of {owner} must be validated data of at least one row; got "

@@ -5,6 +5,7 @@ from .base import Kernel
 from .geodesic import Geodesic
 from .matern import Exponential, Matern
 from .names import KERNELS, as_fitted_kernel, as_kernel
+from .neighbors import NeighborGraph
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
 from .radial import (
     RBF,
@@ -48,6 +49,7 @@ __all__ = [
     "Log",
     "LogEuclidean",
     "Matern",
+    "NeighborGraph",
     "Normalized",
     "Polynomial",
     "Power",

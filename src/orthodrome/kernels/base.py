@@ -197,7 +197,7 @@ class Kernel(BaseEstimator):
                 owner,
                 X,
                 reset=reset,
-                accept_sparse="csr" if self.accepts_sparse else False,
+                accept_sparse="csr" if self.accepts_sparse_for(estimator) else False,
                 allow_nd=self._any_dimension,
                 dtype=[np.float64, np.float32],
             )
@@ -208,6 +208,10 @@ class Kernel(BaseEstimator):
                 name = type(owner).__name__
                 raise ValueError(f"X of {name} is a damaged sparse array: {error}.") from None
         return X
+
+    def accepts_sparse_for(self, estimator: Any) -> bool:
+        """Return whether X may be sparse in this estimator."""
+        return self.accepts_sparse
 
     def prepare(self, X: Any) -> Prepared:
         """Compute quantities of single points; the result can be sliced like an array."""

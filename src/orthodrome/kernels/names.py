@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from . import matern, pairwise, radial, shapes
 from .base import Kernel
+from .neighbors import NeighborGraph
 from .spd import LogEuclidean
 from .wrappers import FromCallable, Precomputed
 
@@ -37,6 +38,7 @@ KERNELS: dict[str, type[Kernel]] = {
     "laplacian": pairwise.Laplacian,
     "chi2": pairwise.Chi2,
     "additive_chi2": pairwise.AdditiveChi2,
+    "nearest_neighbors": NeighborGraph,
     "precomputed": Precomputed,
 }
 

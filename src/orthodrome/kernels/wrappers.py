@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._core.checks import RowError, check_not_masked, check_symmetric
+from .._core.checks import RowError, check_graph, check_not_masked, check_symmetric
 from .._core.types import Array, Data, Floats
 from ._prepared import Prepared, largest_entry, smallest_accurate
 from .base import Kernel, block_dtype
@@ -269,7 +269,7 @@ class Precomputed(Kernel):
     """The kernel of a precomputed Gram matrix, ``kernel="precomputed"``.
 
     ``fit`` expects the (n, n) matrix of the training set, later calls the (m, n) matrix between new
-    points and the training set.
+    points and the training set. In ``KernelSpectralClustering`` they may be sparse graphs.
     """
 
     accepts_sparse = False
@@ -278,14 +278,20 @@ class Precomputed(Kernel):
     def validate(self, X: Any, *, estimator: Any = None, reset: bool = True) -> Any:
         """Check that X is finite and, for the training set, square and symmetric."""
         X = super().validate(X, estimator=estimator, reset=reset)
-        if reset:
+        if scipy.sparse.issparse(X):
+            check_graph(X, "A sparse precomputed graph", symmetric=reset)
+        elif reset:
             check_symmetric(X, "A precomputed Gram matrix")
-            if 0 < largest_entry(X) < smallest_accurate(X.dtype):
-                raise ValueError(
-                    f"The values of a precomputed Gram matrix are so small, {largest_entry(X):g} "
-                    f"at most, that they underflow in {X.dtype}; rescale it."
-                )
+        if reset and 0 < largest_entry(X) < smallest_accurate(X.dtype):
+            raise ValueError(
+                f"The values of a precomputed Gram matrix are so small, {largest_entry(X):g} "
+                f"at most, that they underflow in {X.dtype}; rescale it."
+            )
         return X
+
+    def accepts_sparse_for(self, estimator: Any) -> bool:
+        """Return whether the estimator takes sparse graphs."""
+        return getattr(estimator, "_accepts_graphs", False)
 
     def __call__(self, X: Data, Y: Data | None = None) -> Array:
         """Return X, which already contains the kernel values."""

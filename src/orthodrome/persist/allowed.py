@@ -33,9 +33,9 @@ _CLASSES: dict[ModuleType, str] = {
     eigen: "Dense Hebbian Krylov Nystroem",
     kernels: (
         "AdditiveChi2 Chi2 Circular ComplexGaussian Cosine Exponential FullProcrustes Gaussian "
-        "Geodesic HermitianLinear Laplacian Linear Log LogEuclidean Matern Normalized Polynomial "
-        "Power Precomputed RBF RationalQuadratic RiemannianShape Sigmoid Spherical "
-        "VeroneseWhitney Wave"
+        "Geodesic HermitianLinear Laplacian Linear Log LogEuclidean Matern NeighborGraph "
+        "Normalized Polynomial Power Precomputed RBF RationalQuadratic RiemannianShape Sigmoid "
+        "Spherical VeroneseWhitney Wave"
     ),
     # classes of fitted attributes
     canonical: "Canonical",

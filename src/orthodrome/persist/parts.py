@@ -77,7 +77,7 @@ KernelKMeans | cluster_centers_: float(c,m); _center_squares_: float(c); _mean_d
 HypersphericalKMeans | _centers_are_inputs_: profile ? flag : false;
     cluster_centers_: _centers_are_inputs_ ? rows(c) : float(c,m);
     _squared_radius_: _centers_are_inputs_ ? -number : positive
-KernelSpectralClustering | extension_: AffineExtension/GraphExtension:m,k;
+KernelSpectralClustering | kernel_: Kernel:d,m; extension_: AffineExtension/GraphExtension:m,k;
     eigenvalues_ residuals_: float(k); _mean_diagonal_: number; _decoder_: float(m,m)?;
     cluster_centers_: float(c,k); embedding_: -float(n,k); labels_: -int(_)<c
 ClassResidualClassifier | classes_: any(c); alphas_: weights(a); alpha_: number;
@@ -133,6 +133,7 @@ ComplexGaussian | mean_: float(_,2)
 Wrapper | kernel_: Kernel:d
 Geodesic | _reference_: points(r); _radius_: positive; _coefficients_: float(r)
 Precomputed | n_features_in_: number
+NeighborGraph | neighbors_: int(m,_)<m
 
 LinearSVC | n_features_in_: size(f); classes_: any(c); coef_: binary ? float(1,f) : float(c,f);
     intercept_: binary ? float(1) : float(c)

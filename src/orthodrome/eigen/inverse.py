@@ -1,0 +1,84 @@
+"""Leading eigenpairs of a sparse matrix from its shifted inverse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import splu
+
+from .._core.status import Status
+from .._core.types import Array, Callback
+from ..gram import GramOperator
+from ..gram.base import as_indices
+from .krylov import Krylov
+from .pairs import Eigenpairs
+
+# Distance of the shift from the upper bound of the spectrum, which has a length of about 1.
+_DISTANCE = 1e-5
+
+
+class _Inverse(GramOperator):
+    """The inverse of a sparse symmetric matrix, from its LU factors."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__(shape=matrix.shape, dtype=np.float64)
+        symmetric = {"SymmetricMode": True}  # keeps the factors sparse
+        self._factors = splu(
+            matrix.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=symmetric
+        )
+
+    def _matmat(self, V: Array) -> Array:
+        return self._factors.solve(np.asarray(V, dtype=np.float64))
+
+    def rows(self, indices: ArrayLike) -> Array:
+        """Return rows of the inverse."""
+        n = self.shape[0]
+        return self._matmat(np.eye(n)[:, as_indices(indices, n)]).T
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of the inverse."""
+        return np.diagonal(self.toarray()).copy()
+
+    def cross(self, X_new: Any) -> Any:
+        """Raise: the inverse has no new points."""
+        raise NotImplementedError("The inverse of a Gram matrix has no new points.")
+
+
+def leading_by_inverse(
+    matrix: Any,
+    bound: float,
+    k: int,
+    *,
+    tol: float,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> Eigenpairs:
+    r"""Compute the k largest eigenpairs of a sparse symmetric matrix A by shift and invert.
+
+    The leading eigenvalues θ of :math:`(\sigma I - A)^{-1}`, with σ a little above the `bound` of
+    the spectrum, are those of A, :math:`\lambda = \sigma - 1/\theta`, but far apart. Long thin
+    clusters have eigenvalues so close to each other that products with A do not separate them. The
+    factors of such graphs are sparse.
+    """
+    shift = (bound + _DISTANCE) * scipy.sparse.eye_array(matrix.shape[0])
+    solver = Krylov(1e-12, random_state=random_state)
+    found = solver.solve(_Inverse(shift - matrix), k, callback=callback)
+    vectors = found.vectors.astype(matrix.dtype)
+    products = matrix @ vectors
+    values = np.sum(vectors * products, axis=0)
+    residuals = np.linalg.norm(products - vectors * values, axis=0)
+    precision = max(tol, 50 * float(np.finfo(matrix.dtype).eps))
+    reached = residuals.max() <= precision * np.abs(values).max()
+    return replace(
+        found,
+        values=values,
+        vectors=vectors,
+        residuals=residuals,
+        status=Status.CONVERGED if reached else found.status,
+        solver="shift-invert",
+        smallest=None,
+    )

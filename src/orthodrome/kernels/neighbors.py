@@ -1,0 +1,125 @@
+"""Graph of nearest neighbours, for spectral clustering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.neighbors import NearestNeighbors
+
+from .._core.canonical import canonical_rows
+from .._core.checks import check_integer
+from .._core.types import Array, Floats, Indices
+from ._prepared import Prepared, largest_entry
+from .base import Kernel
+
+
+class NeighborGraph(Kernel):
+    r"""Sparse graph of nearest neighbours, for ``KernelSpectralClustering`` only.
+
+    Every distinct row is connected with its nearest rows,
+
+    .. math:: k(x_i, x_j) = \tfrac12 [x_j \text{ is a neighbour of } x_i]
+        + \tfrac12 [x_i \text{ is a neighbour of } x_j], \qquad k(x_i, x_i) = 0 .
+
+    The number of neighbours is easier to choose than a bandwidth, and adapts to the density of the
+    rows. Memory grows linearly with their number.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=10
+        Number of neighbours, by Euclidean distance, without the row itself. (scikit-learn's
+        ``SpectralClustering`` counts the row itself, and has one neighbour less.)
+
+    Attributes
+    ----------
+    neighbors_ : ndarray of shape (n_samples, n_neighbors)
+        The neighbours of each fitted row, nearest first.
+
+    Notes
+    -----
+    It is not a function of two points, and has no block ``kernel(X, Y)``. A new row is connected
+    with weight 1 with its nearest fitted rows. A new row that equals a fitted row has the same
+    neighbours as that row.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import NeighborGraph
+    >>> NeighborGraph(n_neighbors=1).fit([[0.0], [1.0], [3.0]]).graph().toarray()
+    array([[0. , 1. , 0. ],
+           [1. , 0. , 0.5],
+           [0. , 0.5, 0. ]])
+    """
+
+    positive_definite = False
+
+    def __init__(self, n_neighbors: int = 10) -> None:
+        self.n_neighbors = n_neighbors
+
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
+        k = check_integer(self.n_neighbors, "n_neighbors", type(self).__name__)
+        k = min(k, X.shape[0] - 1)
+        self.neighbors_ = np.zeros((X.shape[0], k), dtype=np.intp)
+        if k:
+            search = NearestNeighbors(n_neighbors=k).fit(_comparable(X, X))
+            self.neighbors_ = search.kneighbors(return_distance=False).astype(np.intp)
+
+    def graph(self) -> Any:
+        """Return the graph of the fitted rows, a csr_array of shape (n_samples, n_samples)."""
+        edges = _as_edges(self.neighbors_, len(self.neighbors_))
+        return ((edges + edges.T) / 2).tocsr()
+
+    def new_edges(self, X_new: Any, X: Any) -> Any:
+        """Return the edges between new rows and the fitted rows X, as a csr_array."""
+        n, k = self.neighbors_.shape
+        search = NearestNeighbors(n_neighbors=max(k, 1)).fit(_comparable(X, X))
+        neighbors = search.kneighbors(_comparable(X_new, X), return_distance=False)
+        fitted = _indices_of(X_new, X)
+        is_new = scipy.sparse.diags_array((fitted < 0).astype(np.float64))
+        known = np.flatnonzero(fitted >= 0)
+        entries = (np.ones(len(known)), (known, fitted[known]))
+        copies = scipy.sparse.csr_array(entries, shape=(len(fitted), n))
+        return (is_new @ _as_edges(neighbors, n) + copies @ self.graph()).tocsr()
+
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
+        """Raise: the graph is not a function of two points."""
+        raise ValueError(
+            "NeighborGraph has no kernel values of two points. Pass it to KernelSpectralClustering,"
+            " or call fit(X).graph()."
+        )
+
+    def diagonal(self, points: Prepared) -> Array:
+        """Return zeros."""
+        return np.zeros(len(points))
+
+
+def _as_edges(neighbors: Indices, n: int) -> Any:
+    """Return directed edges of weight 1 as a csr_array with n columns."""
+    m, k = neighbors.shape
+    parts = (
+        np.ones(m * k),
+        neighbors.ravel(),
+        np.arange(0, m * k + 1, k) if k else np.zeros(m + 1),
+    )
+    return scipy.sparse.csr_array(parts, shape=(m, n))
+
+
+def _comparable(X: Any, fitted: Any) -> Any:
+    """Shift and scale rows so that squared distances neither cancel nor over- or underflow."""
+    scale = largest_entry(fitted) or 1.0
+    if scipy.sparse.issparse(X):
+        return X.astype(np.float64) / scale
+    return X / scale - (fitted / scale).mean(axis=0, dtype=np.float64)
+
+
+def _indices_of(X_new: Any, X: Any) -> Indices:
+    """Return the fitted row that equals each new row, or -1."""
+    if scipy.sparse.issparse(X) or scipy.sparse.issparse(X_new):
+        both: Any = scipy.sparse.vstack([X, X_new], format="csr")
+    else:
+        both = np.concatenate([X, X_new])
+    groups, n = canonical_rows(both).inverse, X.shape[0]
+    rows = np.full(groups.max() + 1, -1)
+    rows[groups[:n]] = np.arange(n)
+    return np.asarray(rows[groups[n:]])
