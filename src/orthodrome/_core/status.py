@@ -38,6 +38,17 @@ _ADVICE = {
 }
 
 
+class Outcome:
+    """Base class of results with the status of an iteration."""
+
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached, or only rounding errors remained."""
+        return self.status.converged
+
+
 def warn_unless_converged(
     status: Status, what: str, detail: str, advice: str | None = None
 ) -> None:

@@ -10,7 +10,7 @@ import scipy.linalg
 
 from .._core.checks import check_choice
 from .._core.parameters import Check
-from .._core.status import Status
+from .._core.status import Outcome, Status
 from .._core.types import Array, Floats
 
 
@@ -33,7 +33,7 @@ def check_initial(value: Any, name: str, owner: str) -> None:
 
 
 @dataclass(frozen=True)
-class Eigenpairs:
+class Eigenpairs(Outcome):
     """Leading eigenpairs of a symmetric operator, largest eigenvalue first.
 
     Attributes
@@ -75,11 +75,6 @@ class Eigenpairs:
     coefficients: Array | None = None
     resume: Any = None
     smallest: float | None = None
-
-    @property
-    def converged(self) -> bool:
-        """Whether the residuals reached the tolerance."""
-        return self.status.converged
 
     def first(self, count: int) -> Eigenpairs:
         """Return the first `count` pairs, with the same diagnostics."""

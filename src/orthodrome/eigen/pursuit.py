@@ -98,7 +98,7 @@ def projection_pursuit(
     residuals, found = points.copy(), np.empty((points.shape[1], k))
     dispersions, n_iter, converged = np.empty(k), 0, True
     for number in range(k):
-        direction, steps = _best_direction(residuals, fractions, p, max_iter)
+        direction, steps = _Search(residuals, fractions, p, max_iter).best_direction()
         converged &= steps < max_iter
         earlier = found[:, :number]
         for _ in range(2):  # twice, for full accuracy
@@ -149,71 +149,69 @@ def spatial_median(points: Floats, weights: Floats) -> Floats:
     return center
 
 
-def _best_direction(
-    residuals: Floats, fractions: Floats, p: float, max_iter: int
-) -> tuple[Floats, int]:
-    best, highest, steps = np.eye(1, residuals.shape[1])[0], -np.inf, 0
-    for start in _starts(residuals, fractions, p):
-        if p >= 1:
-            direction, n_iter = _climb(residuals, fractions, start, p, max_iter)
-        else:
-            first, _ = _climb(residuals, fractions, start, 1.0, max_iter)
-            direction, n_iter = _smooth_climb(residuals, fractions, first, p, max_iter)
-        value = float(fractions @ np.abs(residuals @ direction) ** p)
-        if value > highest * (1 + 1e-12):
-            best, highest, steps = direction, value, n_iter
-    return best, steps
+@dataclass(frozen=True)
+class _Search:
+    """Searches for the direction of largest dispersion."""
 
+    residuals: Floats
+    fractions: Floats
+    p: float
+    max_iter: int
 
-def _starts(residuals: Floats, fractions: Floats, p: float) -> list[Floats]:
-    principal = np.linalg.eigh((residuals * fractions[:, None]).T @ residuals)[1][:, ::-1][:, :2]
-    lengths = np.linalg.norm(residuals, axis=1)
-    usable = np.flatnonzero(lengths > 1e-12 * lengths.max(initial=0.0))
-    chosen = usable[:: -(-len(usable) // _MAX_CANDIDATES)] if len(usable) else usable
-    directions = residuals[chosen] / lengths[chosen, None]
-    values = fractions @ np.abs(residuals @ directions.T) ** p
-    order = np.argsort(-values, kind="stable")[:_N_STARTS]
-    return [*principal.T, *directions[order]]
+    def best_direction(self) -> tuple[Floats, int]:
+        """Return the best direction of all starts, and the iterations that it took."""
+        best, highest, steps = np.eye(1, self.residuals.shape[1])[0], -np.inf, 0
+        for start in self._starts():
+            direction, n_iter = self._climb(start, max(self.p, 1.0))
+            if self.p < 1:
+                direction, n_iter = self._smooth_climb(direction)
+            value = float(self.fractions @ np.abs(self.residuals @ direction) ** self.p)
+            if value > highest * (1 + 1e-12):
+                best, highest, steps = direction, value, n_iter
+        return best, steps
 
+    def _starts(self) -> list[Floats]:
+        residuals, fractions = self.residuals, self.fractions
+        second = (residuals * fractions[:, None]).T @ residuals
+        principal = np.linalg.eigh(second)[1][:, ::-1][:, :2]
+        lengths = np.linalg.norm(residuals, axis=1)
+        usable = np.flatnonzero(lengths > 1e-12 * lengths.max(initial=0.0))
+        chosen = usable[:: -(-len(usable) // _MAX_CANDIDATES)] if len(usable) else usable
+        directions = residuals[chosen] / lengths[chosen, None]
+        values = fractions @ np.abs(residuals @ directions.T) ** self.p
+        order = np.argsort(-values, kind="stable")[:_N_STARTS]
+        return [*principal.T, *directions[order]]
 
-def _climb(
-    residuals: Floats, fractions: Floats, direction: Floats, p: float, max_iter: int
-) -> tuple[Floats, int]:
-    for n_iter in range(1, max_iter + 1):
-        scores = residuals @ direction
-        pull = (fractions * np.sign(scores) * np.abs(scores) ** (p - 1)) @ residuals
-        length = float(np.linalg.norm(pull))
-        if length == 0:
-            return direction, n_iter
-        new_direction = pull / length
-        change = float(np.linalg.norm(new_direction - direction))
-        direction = new_direction
-        if change <= 1e-12:
-            return direction, n_iter
-    return direction, max_iter
+    def _climb(self, direction: Floats, p: float) -> tuple[Floats, int]:
+        for n_iter in range(1, self.max_iter + 1):
+            scores = self.residuals @ direction
+            pulls = self.fractions * np.sign(scores) * np.abs(scores) ** (p - 1)
+            pull = pulls @ self.residuals
+            length = float(np.linalg.norm(pull))
+            if length == 0:
+                return direction, n_iter
+            before, direction = direction, pull / length
+            if np.linalg.norm(direction - before) <= 1e-12:
+                return direction, n_iter
+        return direction, self.max_iter
 
+    def _smooth_climb(self, start: Floats) -> tuple[Floats, int]:
+        residuals, fractions, p = self.residuals, self.fractions, self.p
+        epsilon = _EPSILON * float(fractions @ (residuals @ start) ** 2)
+        if epsilon == 0:
+            return start, 0
 
-def _smooth_climb(
-    residuals: Floats, fractions: Floats, start: Floats, p: float, max_iter: int
-) -> tuple[Floats, int]:
-    epsilon = _EPSILON * float(fractions @ (residuals @ start) ** 2)
-    if epsilon == 0:
-        return start, 0
+        def value_and_gradient(x: Floats) -> tuple[float, Floats]:
+            length = float(np.linalg.norm(x))
+            direction = x / length
+            scores = residuals @ direction
+            smoothed = scores**2 + epsilon
+            gradient = (fractions * (p * scores * smoothed ** (p / 2 - 1))) @ residuals
+            gradient -= (gradient @ direction) * direction
+            return -float(fractions @ smoothed ** (p / 2)), -gradient / length
 
-    def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-        length = float(np.linalg.norm(x))
-        direction = x / length
-        scores = residuals @ direction
-        smoothed = scores**2 + epsilon
-        gradient = (fractions * (p * scores * smoothed ** (p / 2 - 1))) @ residuals
-        gradient -= (gradient @ direction) * direction
-        return -float(fractions @ smoothed ** (p / 2)), -gradient / length
-
-    found: Any = scipy.optimize.minimize(
-        value_and_gradient,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": 1e-14, "gtol": 1e-10},
-    )
-    return found.x / np.linalg.norm(found.x), int(found.nit)
+        options = {"maxiter": self.max_iter, "ftol": 1e-14, "gtol": 1e-10}
+        found: Any = scipy.optimize.minimize(
+            value_and_gradient, start, jac=True, method="L-BFGS-B", options=options
+        )
+        return found.x / np.linalg.norm(found.x), int(found.nit)

@@ -68,7 +68,7 @@ class _Space:
         return 1.0
 
 
-class Coefficients(_Space):
+class CoefficientSpace(_Space):
     """Vectors as coefficients over the points of a Gram operator."""
 
     def __init__(self, gram: GramOperator) -> None:
@@ -113,7 +113,7 @@ class Coefficients(_Space):
         return norm / first_norm
 
 
-class Coordinates(_Space):
+class CoordinateSpace(_Space):
     """Vectors as coordinates; small angles and gradients are computed from differences."""
 
     def __init__(self, points: Array, dtype: Any = np.float64) -> None:
@@ -153,7 +153,7 @@ class Coordinates(_Space):
 
 
 #: Points whose Karcher mean is computed.
-Space: TypeAlias = Coefficients | Coordinates
+Space: TypeAlias = CoefficientSpace | CoordinateSpace
 
 
 def first_point(space: Space, p: Floats, initial: ArrayLike | None) -> Vector:
@@ -213,14 +213,14 @@ def descend(
     """
     record = Record(callback)
     mean, status = _conjugate_gradients(space, p, first, tol, max_iter, record)
-    if status is not Status.CANCELLING or not isinstance(space, Coefficients):
+    if status is not Status.CANCELLING or not isinstance(space, CoefficientSpace):
         return mean, status, record
     # the last point has been reported
     record = Record(callback, record.history, record.n_iter, is_reported=True)
     limit, max_rank = 32 * space.eps, min(_MAX_RANK, max(1, _MAX_FACTOR // space.n))
     factor, residual = pivoted_cholesky(space.gram, tol=limit, max_rank=max_rank)
     if residual <= limit:
-        coordinates = Coordinates(factor, space.gram.dtype)
+        coordinates = CoordinateSpace(factor, space.gram.dtype)
         start = _normalized(coordinates, coordinates.at(mean.vector @ factor))
         mean, status = _conjugate_gradients(coordinates, p, start, tol, max_iter, record)
         # the smallest coefficients that give this point

@@ -24,9 +24,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
-from .._core.types import Floats
+from .._core.types import Array, Floats
 from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
 from .karcher import bending_matrix, find_mean, second_derivative
 from .maps import distance, geodesic_step
@@ -176,10 +175,7 @@ class TangentMoments:
         return float(self.plain[0, 0])
 
     def with_batch(
-        self,
-        vectors: NDArray[np.floating],
-        weights: Floats | None = None,
-        lengths: Floats | None = None,
+        self, vectors: Array, weights: Floats | None = None, lengths: Floats | None = None
     ) -> TangentMoments:
         """Return the moments with another batch.
 

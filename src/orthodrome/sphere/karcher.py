@@ -17,7 +17,7 @@ from .._core.checks import (
     check_positive,
     check_sample_weight,
 )
-from .._core.status import Status, warn_unless_converged
+from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Array, Callback, Floats
 from .._core.unit import (
@@ -28,12 +28,12 @@ from .._core.unit import (
     squared_angles,
 )
 from .._core.warn import warn_user
-from ..coordinates import Coordinates as CoordinatePoints
+from ..coordinates import Coordinates
 from ..coordinates.blocks import Block
 from ..gram import GramOperator
 from ._descent import (
-    Coefficients,
-    Coordinates,
+    CoefficientSpace,
+    CoordinateSpace,
     Space,
     bend_ratios,
     descend,
@@ -52,7 +52,7 @@ _SAMPLE = {True: 4096, False: 2048}
 
 
 @dataclass(frozen=True)
-class KarcherMean:
+class KarcherMean(Outcome):
     """The weighted Karcher mean of points on the sphere.
 
     Attributes
@@ -87,11 +87,6 @@ class KarcherMean:
     n_iter: int
     status: Status
     history: tuple[dict[str, Any], ...] = field(default=(), repr=False)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the tolerance was reached, or only rounding errors remained."""
-        return self.status.converged
 
 
 def karcher_mean(
@@ -185,9 +180,9 @@ def find_mean(
 ) -> KarcherMean:
     """Find the Karcher mean as :func:`karcher_mean` does, without input checks and warnings."""
     if isinstance(points, GramOperator):
-        space: Space = Coefficients(points)
+        space: Space = CoefficientSpace(points)
     else:
-        space = Coordinates(points, points.dtype)
+        space = CoordinateSpace(points, points.dtype)
     p = np.full(space.n, 1.0 / space.n) if weights is None else weights / weights.sum()
     with single_threaded_blas():
         first = first_point(space, p, initial)
@@ -245,7 +240,7 @@ class _Evaluation:
     n_far: int
 
 
-def coordinate_mean(points: CoordinatePoints, *, tol: float, max_iter: int) -> KarcherMean:
+def coordinate_mean(points: Coordinates, *, tol: float, max_iter: int) -> KarcherMean:
     r"""Find the Karcher mean of points with coordinates.
 
     The search starts from the mean of a sample. The second derivative of the objective there,
@@ -314,7 +309,7 @@ def coordinate_mean(points: CoordinatePoints, *, tol: float, max_iter: int) -> K
     )
 
 
-def _evaluate(points: CoordinatePoints, point: Floats) -> _Evaluation:
+def _evaluate(points: Coordinates, point: Floats) -> _Evaluation:
     total, squares, level, pull, far = points.reduce(partial(pull_sums, point))
     objective, level = float(squares / total), float(level / total)
     gradient = pull / total - level * point

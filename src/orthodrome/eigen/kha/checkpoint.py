@@ -106,41 +106,29 @@ def _content(meta: dict[str, Any], archive: Arrays, shape: tuple[int, int]) -> R
     try:
         arrays: Any = {name: archive[name] for name in _ARRAYS}
         state = State(**arrays, **meta["numbers"])
-        record = Record(state, int(meta["seed"]), meta["history"], meta["diverged"])
+        record = Record(state, int(meta["seed"]), list(meta["history"]), meta["diverged"])
+        consistent = _is_consistent(record, shape)
     except (LookupError, TypeError) as error:
         raise ValueError(f"an entry is missing: {error}") from error
-    if not (_is_consistent(state, shape) and _is_history(record.history)):
+    if not consistent:
         raise ValueError("its arrays, counts or history are inconsistent")
-    if record.seed < 0 or not isinstance(record.diverged, bool):
-        raise ValueError("its seed or its end is not valid")
     return record
 
 
-def _is_consistent(state: State, shape: tuple[int, int]) -> bool:
-    """Return whether arrays and counts match each other and the shape of the run."""
+def _is_consistent(record: Record, shape: tuple[int, int]) -> bool:
+    """Return whether all values have the types of a run, and match each other and its shape."""
     # compiled loops rely on the shapes and do not check them
-    r = state.log_gains.size
+    state, r = record.state, record.state.log_gains.size
     counts = [getattr(state, name) for name in _COUNTS]
+    # NaN and infinity occur if a run diverges
+    numbers = [state.damping, *(entry["max_residual"] for entry in record.history)]
+    flags = [record.diverged, *(entry["diverged"] for entry in record.history)]
     return (
         all(getattr(state, name).dtype == np.float64 for name in _ARRAYS)
         and state.coefficients.shape == state.projections.shape == shape
         and shape[0] in (r, 2 * r)
         and state.log_gains.shape == state.eigenvalues.shape == (r,)
-        and all(type(count) is int and count >= 0 for count in counts)
-        and _is_number(state.damping)
+        and all(type(count) is int and count >= 0 for count in (record.seed, *counts))
+        and all(type(number) in (int, float) for number in numbers)
+        and all(type(flag) is bool for flag in flags)
     )
-
-
-def _is_history(entries: Any) -> bool:
-    """Return whether a history has the types that a run writes."""
-    return isinstance(entries, list) and all(
-        isinstance(entry, dict)
-        and isinstance(entry.get("diverged"), bool)
-        and _is_number(entry.get("max_residual"))
-        for entry in entries
-    )
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number; NaN and infinity occur if a run diverges."""
-    return type(value) in (int, float)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._core.digest import digest
 from ..._core.random import one_seed
-from ..._core.status import Status
+from ..._core.status import Outcome, Status
 from ..._core.threads import single_threaded_blas
 from ..._core.types import Array, Callback, Floats, Indices
 from ..._core.warn import warn_user
@@ -35,7 +35,7 @@ _N_SAMPLED = 32  # number of rows to check
 
 
 @dataclass(frozen=True)
-class HebbianResult:
+class HebbianResult(Outcome):
     """Result of a run of the Kernel Hebbian Algorithm.
 
     Attributes
@@ -75,140 +75,112 @@ class HebbianResult:
     state: State
     seed: int
 
-    @property
-    def converged(self) -> bool:
-        """Whether the error estimate reached the tolerance."""
-        return self.status.converged
-
-
-def run(
-    settings: Hebbian,
-    operator: Any,
-    r: int,
-    given: Floats | HebbianResult | None,
-    n_passes: int,
-    orders: Indices | None = None,
-    *,
-    polish: bool = True,
-    callback: Callback | None = None,
-) -> HebbianResult:
-    """Find r components; settings and arguments are valid, as in :func:`hebbian`."""
-    n = operator.shape[0]
-    if r > n and r * n > _MAX_ZEROS:
-        raise ValueError(
-            f"n_components of hebbian is {r}, but a matrix of {n} rows has at most {n} components."
-        )
-    check_semidefinite(operator)
-    block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
-    gains = Gains(settings, operator)
-    file, record = None, None
-    if settings.checkpoint is not None:
-        file = Checkpoint(
-            settings.checkpoint, _fingerprint(settings, operator, r, given, orders, block_size)
-        )
-        record = _more_advanced(file.read((r * (1 + gains.meta), n)), given, file)
-        if record is not None:  # the fingerprint does not cover globals used by a kernel function
-            check_same_matrix(record.state, operator, f"{file.path} is the checkpoint of a run")
-    with single_threaded_blas():
-        if record is None:
-            record = _first_record(settings, operator, r, gains, given, block_size)
-        first = given.n_passes if isinstance(given, HebbianResult) else 0
-        last, tol = first + n_passes, settings.tol
-        return _Passes(
-            operator, gains, tol, block_size, orders, polish, callback, file, first, last, record
-        ).run()
-
-
-def _fingerprint(
-    settings: Hebbian, operator: Any, r: int, given: Any, orders: Any, block_size: int
-) -> str:
-    """Return a digest of data, kernel and the parameters that may not change."""
-    rates = (settings.eta0, settings.mu, settings.xi)
-    numbers = [value if isinstance(value, str) else float(value) for value in rates]
-    fixed = (operator, r, settings.gain, numbers, settings.start, orders, block_size)
-    seed = settings.random_state
-    seed = int(seed) if isinstance(seed, (int, np.integer)) else None
-    return digest(*fixed, None if isinstance(given, HebbianResult) else given, seed)
-
-
-def _more_advanced(record: Record | None, given: Any, file: Checkpoint) -> Record | None:
-    """Return the record of a checkpoint, or None if `given` is a result with more passes."""
-    if record is None or not isinstance(given, HebbianResult):
-        return record
-    if record.seed != given.seed:
-        raise ValueError(
-            f"{file.path} is the checkpoint of another run than the result given as initial: their "
-            "seeds differ. Delete it, or choose another file."
-        )
-    return record if record.state.n_passes >= given.n_passes else None
-
-
-def _first_record(
-    settings: Hebbian, operator: Any, r: int, gains: Gains, given: Any, block_size: int
-) -> Record:
-    """Return the record before the first pass of this run."""
-    if isinstance(given, HebbianResult):
-        check_same_matrix(given.state, operator, "initial of hebbian is a result")
-        return Record(given.state.copy(), given.seed, list(given.history))
-    seed, start = one_seed(settings.random_state), settings.start
-    if given is None:
-        A, projections = start_with(start, operator, r, np.random.default_rng([seed, 0]))
-    else:
-        A, projections = start_from(operator, given)
-    if gains.meta:
-        A, projections = (np.vstack([rows, np.zeros_like(rows)]) for rows in (A, projections))
-    state = State(A, projections, np.full(r, gains.log_gain))
-    state.eigenvalues = state.estimate_eigenvalues()
-    if gains.automatic and (given is not None or start in ("pilot", "nystroem")):
-        passes = _equivalent_passes(state, operator, np.random.default_rng([seed, 3]), block_size)
-        low, high = _HEAD_STARTS
-        if given is None or passes > low:  # given coefficients may be no better than random ones
-            state.clock = round(min(max(passes, low), high) * operator.shape[0])
-    return Record(state, seed, [])
-
-
-def _equivalent_passes(
-    state: State, operator: Any, rng: np.random.Generator, block_size: int
-) -> float:
-    """Return the number of passes after which a random start is about as accurate."""
-    lengths = state.squared_lengths()
-    if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
-        return 0.0  # not normalised, so not a good start
-    # the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²
-    sums = (state.component_projections**2).sum(axis=1)
-    pairs = raw_pairs(state)._replace(values=quotient(sums, lengths))
-    largest = float(pairs.values.max()) or 1.0
-    residuals = estimate_residuals(operator, pairs, rng, block_size) / largest
-    size, residual = np.linalg.norm(pairs.values / largest), np.linalg.norm(residuals)
-    return float(size / residual) if residual > 0 else math.inf
-
 
 @dataclass
-class _Passes:
-    """A run over one operator, from pass number `first` to `last`."""
+class Run:
+    """A run over one operator; arguments are valid, as in :func:`hebbian`."""
 
+    settings: Hebbian
     operator: Any
-    gains: Gains
-    tol: float
-    block_size: int
-    orders: Indices | None
-    polish: bool
-    callback: Callback | None
-    file: Checkpoint | None
-    first: int
-    last: int
-    record: Record
-    found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
+    r: int
+    given: Floats | HebbianResult | None
+    n_passes: int
+    orders: Indices | None = None
+    polish: bool = True
+    callback: Callback | None = None
 
-    def run(self) -> HebbianResult:
+    def __post_init__(self) -> None:
+        settings, operator, n = self.settings, self.operator, self.operator.shape[0]
+        if self.r > n and self.r * n > _MAX_ZEROS:
+            raise ValueError(
+                f"n_components of hebbian is {self.r}, but a matrix of {n} rows has at most {n} "
+                "components."
+            )
+        check_semidefinite(operator)
+        self.block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
+        self.gains = Gains(settings, operator)
+        self.first = self.given.n_passes if isinstance(self.given, HebbianResult) else 0
+        self.found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
+
+    def result(self) -> HebbianResult:
+        """Return the result; continue from a checkpoint if there is one."""
+        file, record = None, None
+        if self.settings.checkpoint is not None:
+            file = Checkpoint(self.settings.checkpoint, self._fingerprint())
+            record = self._more_advanced(file)
+        with single_threaded_blas():
+            self.record = self._first_record() if record is None else record
+            return self._do_passes(file)
+
+    def _fingerprint(self) -> str:
+        """Return a digest of data, kernel and the parameters that may not change."""
+        settings, seed = self.settings, self.settings.random_state
+        rates = (settings.eta0, settings.mu, settings.xi)
+        numbers = [value if isinstance(value, str) else float(value) for value in rates]
+        fixed = (self.operator, self.r, settings.gain, numbers, settings.start, self.orders)
+        given = None if isinstance(self.given, HebbianResult) else self.given
+        seed = int(seed) if isinstance(seed, (int, np.integer)) else None
+        return digest(*fixed, self.block_size, given, seed)
+
+    def _more_advanced(self, file: Checkpoint) -> Record | None:
+        """Return the record of a checkpoint, or None if `given` is a result with more passes."""
+        record = file.read((self.r * (1 + self.gains.meta), self.operator.shape[0]))
+        if record is None:
+            return None
+        if isinstance(self.given, HebbianResult) and record.seed != self.given.seed:
+            raise ValueError(
+                f"{file.path} is the checkpoint of another run than the result given as initial: "
+                "their seeds differ. Delete it, or choose another file."
+            )
+        if record.state.n_passes < self.first:
+            return None
+        # the fingerprint does not cover globals used by a kernel function
+        check_same_matrix(record.state, self.operator, f"{file.path} is the checkpoint of a run")
+        return record
+
+    def _first_record(self) -> Record:
+        """Return the record before the first pass of this run."""
+        given, operator, gains, start = self.given, self.operator, self.gains, self.settings.start
+        if isinstance(given, HebbianResult):
+            check_same_matrix(given.state, operator, "initial of hebbian is a result")
+            return Record(given.state.copy(), given.seed, list(given.history))
+        seed = one_seed(self.settings.random_state)
+        if given is None:
+            A, projections = start_with(start, operator, self.r, np.random.default_rng([seed, 0]))
+        else:
+            A, projections = start_from(operator, given)
+        if gains.meta:
+            A, projections = (np.vstack([rows, np.zeros_like(rows)]) for rows in (A, projections))
+        state = State(A, projections, np.full(self.r, gains.log_gain))
+        state.eigenvalues = state.estimate_eigenvalues()
+        if gains.automatic and (given is not None or start in ("pilot", "nystroem")):
+            passes, (low, high) = self._equivalent_passes(state, seed), _HEAD_STARTS
+            if given is None or passes > low:  # given coefficients may be no better than random
+                state.clock = round(min(max(passes, low), high) * operator.shape[0])
+        return Record(state, seed, [])
+
+    def _equivalent_passes(self, state: State, seed: int) -> float:
+        """Return the number of passes after which a random start is about as accurate."""
+        lengths = state.squared_lengths()
+        if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
+            return 0.0  # not normalised, so not a good start
+        # the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²
+        sums = (state.component_projections**2).sum(axis=1)
+        pairs = raw_pairs(state)._replace(values=quotient(sums, lengths))
+        largest, rng = float(pairs.values.max()) or 1.0, np.random.default_rng([seed, 3])
+        residuals = estimate_residuals(self.operator, pairs, rng, self.block_size) / largest
+        size, residual = np.linalg.norm(pairs.values / largest), np.linalg.norm(residuals)
+        return float(size / residual) if residual > 0 else math.inf
+
+    def _do_passes(self, file: Checkpoint | None) -> HebbianResult:
         """Do passes until the error is small or the last one is done."""
         record = self.record
         status = Status.DIVERGED if record.diverged else self._status()
         while status is None:
             status = self._pass()
             record.diverged = status is Status.DIVERGED
-            if self.file is not None:
-                self.file.write(record)
+            if file is not None:
+                file.write(record)
             if self.callback is not None:  # after the checkpoint, since it may raise
                 self.callback(dict(record.history[-1]))
         if status is Status.DIVERGED:
@@ -286,10 +258,11 @@ class _Passes:
     def _status(self) -> Status | None:
         """Return the status if a stopping test holds: tolerance or number of passes."""
         record = self.record
-        latest = record.history[-1] if record.history else None
-        if latest is not None and not latest["diverged"] and latest["max_residual"] <= self.tol:
+        latest = record.history[-1] if record.history else {"diverged": True}
+        if not latest["diverged"] and latest["max_residual"] <= self.settings.tol:
             return Status.CONVERGED
-        return Status.MAX_ITER if record.state.n_passes >= self.last else None
+        is_last = record.state.n_passes >= self.first + self.n_passes
+        return Status.MAX_ITER if is_last else None
 
 
 def _warn(state: State, consequence: str) -> None:

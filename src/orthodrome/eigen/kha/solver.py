@@ -22,7 +22,7 @@ from ..._core.types import Array, Callback, Indices
 from ...gram import DenseGram, GramOperator
 from ..dense import Dense
 from ..pairs import Eigenpairs, Solver, check_initial, complete_basis
-from .run import HebbianResult, run
+from .run import HebbianResult, Run
 from .starts import STARTS, start_from
 from .sweep import GAINS
 
@@ -97,7 +97,7 @@ class Hebbian(Solver):
             return solver.solve(operator, k, callback=callback)
         settings = replace(self, start=self.initial) if isinstance(self.initial, str) else self
         given = self._initial(operator, k)
-        found = run(settings, operator, k, given, self.n_passes, callback=callback)
+        found = Run(settings, operator, k, given, self.n_passes, callback=callback).result()
         rank = int(np.count_nonzero(found.eigenvalues > 0))
         return Eigenpairs(
             values=found.eigenvalues,
@@ -256,7 +256,7 @@ def hebbian(
     check_callback(callback, "hebbian")
     given = _checked_initial(initial, r, gain, operator)
     orders = _check_order(order, n_passes, operator.shape[0])
-    return run(settings, operator, r, given, n_passes, orders, polish=polish, callback=callback)
+    return Run(settings, operator, r, given, n_passes, orders, polish, callback).result()
 
 
 def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:

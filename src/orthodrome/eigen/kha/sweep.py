@@ -141,21 +141,16 @@ class Gains:
     def of_pass(self, eigenvalues: Floats, damping: float) -> Floats:
         """Return η of each component at the start of a pass, before decay.
 
-        The paper's rules are η0 for KHA and KHA/t and eq. (12) for KHA/et and KHA-SMD.
+        The paper's rules are η0 for KHA and KHA/t and eq. (12) for KHA/et and KHA-SMD. Automatic
+        gains are min(10 / λ_i, 2 / k_i); k_i is the mean square without the earlier components. KHA
+        and KHA/t use one gain for all components, a fraction of the largest.
         """
-        if self.eta0 is None:
-            return damping * self._automatic(eigenvalues)
-        if self.kind in ("constant", "t"):
-            return np.full(len(eigenvalues), self.eta0)
-        gains = np.zeros(len(eigenvalues))  # a component of length 0 never changes
-        scale = self.eta0 * float(np.linalg.norm(eigenvalues))
-        return np.divide(scale, eigenvalues, out=gains, where=eigenvalues > 0)
-
-    def _automatic(self, eigenvalues: Floats) -> Floats:
-        """Return min(10 / λ_i, 2 / k_i); k_i is the mean square without the earlier components.
-
-        KHA and KHA/t use one gain for all components, a fraction of the largest.
-        """
+        if self.eta0 is not None:
+            if self.kind in ("constant", "t"):
+                return np.full(len(eigenvalues), self.eta0)
+            gains = np.zeros(len(eigenvalues))  # a component of length 0 never changes
+            scale = self.eta0 * float(np.linalg.norm(eigenvalues))
+            return np.divide(scale, eigenvalues, out=gains, where=eigenvalues > 0)
         known = np.minimum.accumulate(eigenvalues)  # λ may be overestimated before it is in order
         residual = self.mean_square - np.concatenate([[0.0], np.cumsum(known)[:-1]]) / self.n_points
         residual = np.maximum(residual, known / self.n_points)
@@ -164,7 +159,7 @@ class Gains:
         gains = np.minimum(gains, caps)
         if self.kind in _COMMON_FRACTION:
             gains = np.full_like(gains, _COMMON_FRACTION[self.kind] * min(gains.max(), caps[0]))
-        return gains
+        return damping * gains
 
 
 def resolve_block_size(
