@@ -83,9 +83,6 @@ def with_inputs(each: Configuration) -> str:
     return REFUSED if each.inputs else ANSWERED
 
 
-# Data ---------------------------------------------------------------------------------------------
-
-
 def good(n: int = N, seed: int = 0) -> NDArray[np.float64]:
     """Return rows of three groups, in turn."""
     given = sample("Gaussian", n, seed)
@@ -400,9 +397,6 @@ GROUPS: dict[str, dict[str, Case]] = {make.__name__: make() for make in MAKERS}
 CASES = {name: case for group in GROUPS.values() for name, case in group.items()}
 
 
-# Single precision ---------------------------------------------------------------------------------
-
-
 def fits_single(case: Case) -> bool:
     """Return whether squares of a case's float64 numbers fit in single precision."""
     if getattr(case.X, "dtype", None) != np.float64 or not np.size(case.X):
@@ -424,61 +418,4 @@ SINGLE = {
     name: in_single(case)
     for name, case in CASES.items()
     if fits_single(case) and name not in ("shapes: far away", "new: 1e100", "new: 1e300")
-}
-
-
-# Images and motions -------------------------------------------------------------------------------
-
-
-def picture(seed: int = 0, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return an image of blocks with noise."""
-    rng = np.random.default_rng(seed)
-    blocks = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
-    return (blocks + 0.1 * rng.normal(size=(14, 14))).astype(dtype)
-
-
-def motion(seed: int = 0, dtype: Any = np.float64, n: int = 24) -> NDArray[Any]:
-    """Return a motion of four joints with noise."""
-    rng = np.random.default_rng(seed)
-    time = np.linspace(0, 6, n)[:, None, None]
-    joints = rng.normal(size=(1, 4, 3))
-    return (np.sin(time + joints) + 0.1 * rng.normal(size=(n, 4, 3))).astype(dtype)
-
-
-def of_denoisers(good: NDArray[np.float64]) -> dict[str, tuple[Any, str]]:
-    """Return data and outcomes for both denoisers."""
-    refused = {
-        "nan": with_entry(good, np.nan, (0,) * good.ndim),
-        "inf": with_entry(good, np.inf, (0,) * good.ndim),
-        "one row": good[:1],
-        "five dimensions": good[None, None, None],
-        "objects": good.astype(object),
-        "dates": np.full(good.shape, np.datetime64("2026-01-01")),
-        "values of 1e300": good * 1e300,
-        "values of 1e-300": good * 1e-300,
-        "float32 of 1e30": (good * 1e30).astype(np.float32),
-    }
-    answered = {
-        "constant": np.broadcast_to(good[:1, :1], good.shape).copy(),
-        "zeros": 0 * good,
-        "values of 1e150": good * 2.0**498,
-        "values of 1e-150": good * 2.0**-498,
-        "float32": good.astype(np.float32),
-    }
-    found = {name: (value, REFUSED) for name, value in refused.items()}
-    return found | {name: (value, ANSWERED) for name, value in answered.items()}
-
-
-PICTURES = of_denoisers(picture()) | {
-    "smaller than a patch": (picture()[:3, :3], REFUSED),
-    "booleans": (picture() > 0.5, REFUSED),
-    "a dot": (with_entry(np.zeros((14, 14)), 1.0, (3, 3)), ANSWERED),
-    "bytes": (np.clip(255 * picture(), 0, 255).astype(np.uint8), ANSWERED),
-    "one patch": (picture()[:4, :4], ANSWERED),
-    "colours that are equal": (np.repeat(picture()[:, :, None], 3, axis=2), ANSWERED),
-}
-MOTIONS = of_denoisers(motion()) | {
-    "no joints": (motion()[:, :0], REFUSED),
-    "one joint": (motion()[:, :1], ANSWERED),
-    "frames twice": (np.repeat(motion()[::2], 2, axis=0), ANSWERED),
 }

@@ -52,9 +52,6 @@ def tolerance(dtype) -> float:
     return TOLERANCE[np.dtype(dtype)]
 
 
-# Profiles h(d²), as in the docstrings ------------------------------------------------------------
-
-
 def gaussian(s, sigma):
     return mpmath.exp(-s / (2 * sigma**2))
 
@@ -90,9 +87,6 @@ def circular(s, sigma):
 def wave(s, sigma):
     t = mpmath.sqrt(s) / sigma
     return mpmath.sin(t) / t if t else mpmath.mpf(1)
-
-
-# Kernels of two rows as plain loops --------------------------------------------------------------
 
 
 def dot(x, y) -> float:
@@ -137,9 +131,6 @@ def squared_plus_one(X, Y):
     """A callable kernel; importable, so that it pickles."""
     products = X @ Y.T
     return (products.toarray() if hasattr(products, "toarray") else products) ** 2 + 1
-
-
-# The registry ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Data and naive oracles for planar shapes and positive definite matrices."""
 
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -95,27 +94,6 @@ def naive_extrinsic(X: NDArray, Y: NDArray) -> NDArray:
 def naive_cosines(X: NDArray, Y: NDArray) -> NDArray:
     """|u*v|, a pair at a time."""
     return np.array([[abs(np.vdot(naive_preshape(a), naive_preshape(b))) for b in Y] for a in X])
-
-
-def exact_complements(X: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
-    """1 - |u*v|² and |u*v|², a pair at a time in rational numbers: of the very floats given."""
-    a, b = ([_exact_centered(z) for z in Z] for Z in (X, Y))
-    sines, cosines = np.empty((len(a), len(b))), np.empty((len(a), len(b)))
-    for i, (p, q) in enumerate(a):
-        for j, (r, s) in enumerate(b):
-            norms = sum(c * c for c in (*p, *q)) * sum(c * c for c in (*r, *s))
-            real = sum(c * d for c, d in zip((*p, *q), (*r, *s), strict=True))
-            other = sum(c * d for c, d in zip(p, s, strict=True))
-            other -= sum(c * d for c, d in zip(q, r, strict=True))
-            square = (real * real + other * other) / norms
-            sines[i, j], cosines[i, j] = float(1 - square), float(square)
-    return sines, cosines
-
-
-def _exact_centered(z: NDArray) -> list[list[Fraction]]:
-    """Real and imaginary parts about their means."""
-    parts = [[Fraction(float(value)) for value in part] for part in (z.real, z.imag)]
-    return [[value - sum(part) / len(part) for value in part] for part in parts]
 
 
 def naive_hermitian_ridge(members: NDArray, z: NDArray, alpha: float) -> float:

@@ -42,30 +42,22 @@ def plain(content: bytes, rng: np.random.Generator) -> bytes:
 def _change_once(changed: bytearray, rng: np.random.Generator) -> None:
     place = int(rng.integers(len(changed) + 1))
     length = int(rng.integers(1, 17))
-    kind = int(rng.integers(8))
+    kind = int(rng.integers(5))
     if kind == 0 and place < len(changed):
         changed[place] ^= 1 << int(rng.integers(8))
     elif kind == 1:
         changed[place : place + length] = rng.bytes(length)
-    elif kind == 2:
-        del changed[place : place + length * int(rng.choice([1, 1, 20]))]
-    elif kind == 3:
-        changed[place:place] = changed[place : place + length * int(rng.choice([1, 4, 20]))]
-    elif kind == 4:
+    elif kind == 2:  # remove or repeat a part
+        part = changed[place : place + length * int(rng.choice([1, 4, 20]))]
+        changed[place : place + len(part)] = part * int(rng.choice([0, 2]))
+    elif kind == 3:  # replace or insert a word
         word = (*_WORDS, *_SIGNS)[int(rng.integers(len(_WORDS) + len(_SIGNS)))]
-        changed[place : place + len(word)] = word
-    elif kind == 5:  # replace a number in a text
+        changed[place : place + int(rng.choice([0, len(word)]))] = word
+    else:  # replace a number in a text
         found = list(re.finditer(rb"[0-9]+", changed))
         if found:
             chosen = found[int(rng.integers(len(found)))]
             changed[slice(*chosen.span())] = _NUMBERS[int(rng.integers(len(_NUMBERS)))]
-    elif kind == 6:  # copy a part to another place
-        other = int(rng.integers(len(changed) + 1))
-        part = bytes(changed[other : other + length])
-        changed[place : place + length] = part
-    else:
-        word = _SIGNS[int(rng.integers(len(_SIGNS)))]
-        changed[place:place] = word
 
 
 def of_zip(content: bytes, rng: np.random.Generator) -> bytes:

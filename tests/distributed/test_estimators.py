@@ -6,7 +6,6 @@ from sklearn.base import clone
 
 from laws_shapes import in_form, three_leaves, two_kinds_of_matrices
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelSpectralClustering, load, save
-from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian, Linear, LogEuclidean, VeroneseWhitney
 from orthodrome.metrics import variation_of_information
@@ -143,29 +142,6 @@ def test_auto_is_nystroem_and_any_scheduler_will_do(make, scheduler):
         assert lazy.solver_ == "nystroem"
         name = "labels_" if hasattr(lazy, "labels_") else "embedding_"  # other anchors
         check_same(getattr(lazy, name), getattr(local, name), 1e-10, name)
-
-
-@pytest.mark.parametrize("length", [1.0, 2.0, 0.5])
-@pytest.mark.parametrize("unit", [False, True])
-def test_features_of_points_on_any_sphere_equal_the_local_ones(unit, length):
-    rows, scale = data(230), length**-2
-    X, new = np.split(length * rows / np.linalg.norm(rows, axis=1)[:, None], [200])
-    kernel = Linear().fit(X)
-    anchors = choose_anchors(kernel, X, 20, scale=scale, random_state=0)
-    options = {"unit": unit, "scale": scale}
-    local = anchor_coordinates(kernel, X, anchors, **options)
-    lazy = anchor_coordinates(kernel, chunked(X, 70), anchors, **options)
-    assert (lazy.shape, lazy.dtype) == (local.shape, local.dtype)
-    V, w = np.ones((local.shape[1], 2)), np.arange(len(X)) % 4
-    for found, expected in (
-        (lazy.captured, local.captured),
-        (lazy.apply(V), local.apply(V)),
-        (lazy.combine(w), local.combine(w)),
-        (lazy.take(np.array([150, 3])), local.take(np.array([150, 3]))),
-        (lazy.toarray()[60:80], local.toarray()[60:80]),
-        (lazy.of(new).toarray(), local.of(new).toarray()),
-    ):
-        np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(expected).max())
 
 
 def test_candidates_for_anchors_may_stay_away(monkeypatch):

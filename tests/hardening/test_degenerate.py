@@ -4,7 +4,6 @@ Never NaN, never a hang, never an error of NumPy, SciPy or LAPACK. answers.py ha
 first configuration of each estimator; all configurations must agree with the twins of their data.
 """
 
-import dataclasses
 import faulthandler
 import sys
 
@@ -21,17 +20,11 @@ from degenerate import (
     CASES,
     EITHER,
     GROUPS,
-    MOTIONS,
-    PICTURES,
     REFUSED,
     SINGLE,
-    motion,
-    picture,
 )
 from laws_product import CONFIGURATIONS, FIRST, METHODS, partition
-from optional import needs
-from orthodrome import KernelPNS, PatchDenoiser
-from orthodrome.denoising import SequenceDenoiser
+from orthodrome import KernelPNS
 
 SECONDS = 60  # for a fit of a dozen points and its methods
 
@@ -204,34 +197,3 @@ def test_the_oracles_find_wrong_answers(make, monkeypatch):
             with pytest.raises(AssertionError):
                 check_answers(model, case)
             monkeypatch.setattr(model, name, right)
-
-
-DENOISERS = {
-    "picture": (PatchDenoiser(4, n_components=3, random_state=0), PICTURES, picture),
-    "motion": (SequenceDenoiser(3, random_state=0), MOTIONS, motion),
-}
-
-
-@pytest.mark.parametrize(
-    ("kind", "case"),
-    [
-        pytest.param(kind, case, marks=needs("skimage", "pywt") if kind == "picture" else ())
-        for kind, (_, cases, _) in DENOISERS.items()
-        for case in cases
-    ],
-)
-def test_denoisers(kind, case):
-    make, cases, good = DENOISERS[kind]
-    data, expected = cases[case]
-    found, error = attempted(lambda: dataclasses.replace(make).denoise(data))
-    check_outcome(case, found, error, expected)
-    if error is not None:
-        return
-    assert (found.shape, found.dtype) == (data.shape, data.dtype)
-    if case in ("constant", "zeros"):
-        np.testing.assert_array_equal(found, data)
-    if case.startswith("values"):
-        scale = data.flat[0] / good().flat[0]
-        np.testing.assert_allclose(
-            found / scale, dataclasses.replace(make).denoise(good()), atol=1e-6
-        )

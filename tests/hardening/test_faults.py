@@ -131,25 +131,6 @@ def test_a_disk_that_is_full_in_the_middle(kind, killed, tmp_path):
 
 
 @every_writer
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
-def test_a_folder_that_refuses(kind, number, tmp_path, monkeypatch):
-    """If a file cannot be moved to its place, the error is reported and nothing is lost."""
-    write, version_in, name = WRITERS[kind]
-    path = tmp_path / name
-    write(path, 1)
-
-    def refuse(old, new, *more):
-        raise OSError(number, os.strerror(number), str(new))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", refuse)
-        with pytest.raises(OSError, match=os.strerror(number)):
-            write(path, 2)
-    assert os.listdir(tmp_path) == [name]
-    assert version_in(path) == 1
-
-
-@every_writer
 def test_a_pipe_is_not_replaced_by_a_file(kind, tmp_path):
     """Nor a device: with enough rights, a rename would replace /dev/null."""
     write, _, name = WRITERS[kind]

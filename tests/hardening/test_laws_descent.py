@@ -24,9 +24,8 @@ from laws_product import (
 )
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
 from orthodrome.coordinates import isometric_coordinates
-from orthodrome.eigen import hebbian
 from orthodrome.eigen.pursuit import projection_pursuit, spatial_median
-from orthodrome.gram import Centered, DenseGram
+from orthodrome.gram import DenseGram
 from orthodrome.preimage import karcher_mean_preimage
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere._subspheres import fit_subsphere
@@ -167,29 +166,3 @@ def subspheres(name, seed, count):
 def test_more_iterations_are_never_worse(objective, data, seed):
     name = data.draw(st.sampled_from(WITH_PREIMAGES if objective is preimages else DEFINITE))
     assert_falls([objective(name, seed, count) for count in COUNTS])
-
-
-def captured(K, coefficients):
-    """Return the fraction of the variance in the span of the components."""
-    products = coefficients @ K
-    inner = products @ coefficients.T
-    return float(np.trace(np.linalg.pinv(inner) @ (products @ products.T))) / np.trace(K)
-
-
-def centered_matrix(name, n, seed):
-    return Centered(gram_of(name, n, seed, np.float64)).toarray()
-
-
-@examples(10)
-@given(st.sampled_from(DEFINITE), seeds)
-def test_small_steps_capture_more_with_every_pass(name, seed):
-    K = centered_matrix(name, 40, seed)
-    gain = 0.02 / np.linalg.eigvalsh(K)[-1]
-    options = {"gain": "constant", "eta0": gain, "tol": 0, "polish": False, "random_state": seed}
-    found, values = None, []
-    for n_passes in (0, *[1] * 12):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # few iterations
-            found = hebbian(K, 2, initial=found, n_passes=n_passes, **options)
-        values.append(captured(K, found.coefficients))
-    assert_falls(-np.array(values))

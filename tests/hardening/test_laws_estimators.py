@@ -79,9 +79,6 @@ FEW = examples(8)
 seeds = st.integers(0, 2**16)
 
 
-# Coverage of the package --------------------------------------------------------------------------
-
-
 def test_every_estimator_has_a_configuration():
     assert estimator_classes() == {each.make for each in CONFIGURATIONS.values()}
 
@@ -106,9 +103,6 @@ def test_every_attribute_and_method_is_compared_or_listed(name):
     own = {a for a in dir(model) if not a.startswith("_") and a not in attributes}
     methods = {a for a in own if callable(getattr(model, a)) and not a.endswith("_request")}
     assert methods - set(model.get_params()) <= METHODS | NOT_CALLED
-
-
-# Comparisons --------------------------------------------------------------------------------------
 
 
 def assert_close(actual, expected, tol, message):
@@ -180,9 +174,6 @@ def fits(kernel, *models_and_rows):
     return None
 
 
-# The order of rows --------------------------------------------------------------------------------
-
-
 def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0):
     each = CONFIGURATIONS[name]
     given = with_copies(sample(kernel, each.n, seed, dtype), 3, seed)
@@ -203,9 +194,6 @@ def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0):
     assert_same(results(permuted, given.new), results(plain, given.new, order), sense, dtype, turn)
 
 
-# Weights are repetition ---------------------------------------------------------------------------
-
-
 def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
     each = CONFIGURATIONS[name]
     given = sample(kernel, each.n, seed, dtype)
@@ -224,9 +212,6 @@ def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
     weighted, repeated = both
     both = results(weighted, given.new, rows), results(repeated, given.new)
     assert_same(*both, each.order, dtype, turn)
-
-
-# A Gram matrix for data ---------------------------------------------------------------------------
 
 
 def nested(each):
@@ -295,9 +280,6 @@ takes_matrices = [
 ]
 
 
-# All three laws -----------------------------------------------------------------------------------
-
-
 def usable_kernels(name):
     return sorted(set(KERNELS) - refused(name))
 
@@ -341,9 +323,6 @@ def test_kernels_that_an_estimator_cannot_use_are_refused(name):
     for kernel in refused(name):
         with pytest.raises(ValueError, match=r"kernel|Kernel|similarit|Normalized"):
             fitted(each(suited(each, kernel)), sample(kernel, each.n))
-
-
-# Memory, storage and threads -----------------------------------------------------
 
 
 def check_options(name, kernel, given, *options):
@@ -410,9 +389,6 @@ def test_threads_do_not_matter(name, count, monkeypatch):
     assert_same(many, one, ROUNDING, np.float64, turn)
 
 
-# Changes after a fit -------------------------------------------------------------------------
-
-
 def fitted_to_copies(each, data, weights):
     """Return a model, and the arrays that it was fitted to."""
     arrays = replace(data, X=data.X.copy(), y=data.y.copy())
@@ -441,12 +417,6 @@ def test_arrays_of_the_caller_and_parameters_may_change_after_a_fit(name):
     for parameter in each.takes - OF_EVERY_CALL:
         setattr(model, parameter, "of the next fit")
     assert_equal(results(model, data.new), expected)
-
-
-# Denoisers ----------------------------------------------------------------------------------------
-
-
-# Errors -------------------------------------------------------------------------------------------
 
 
 def _directions():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 from orthodrome.gram import DenseGram, Tangent
 from orthodrome.kernels import (
@@ -98,14 +97,6 @@ def test_points_beyond_the_quadrant():
 def test_bad_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         Geodesic(**{"kernel": Gaussian(sigma=1.0), **arguments})(X)
-
-
-def test_sparse_data():
-    thin = X * (np.abs(X) > 0.5)
-    expected = Geodesic(Gaussian(sigma=1.0), thin[3])(thin)
-    for reference in (thin[3], scipy.sparse.csr_array(thin[3:4])):
-        found = Geodesic(Gaussian(sigma=1.0), reference)(scipy.sparse.csr_array(thin))
-        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_parameters_of_the_inner_kernel():

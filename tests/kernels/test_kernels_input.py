@@ -6,7 +6,6 @@ import scipy.sparse
 from sklearn.exceptions import NotFittedError
 
 from laws_kernels import CASES
-from optional import optional
 from orthodrome.kernels import (
     RBF,
     AdditiveChi2,
@@ -30,50 +29,8 @@ from orthodrome.kernels import (
 from orthodrome.kernels._profiles import profile_of
 from orthodrome.preimage.domains import domain_of
 
-pd = optional("pandas")
-
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 X = np.random.default_rng(0).normal(size=(6, 3))
-
-
-def read_only(X, _folder):
-    X = X.copy()
-    X.setflags(write=False)
-    return X
-
-
-def memory_mapped(X, folder):
-    np.save(folder / f"{len(X)}.npy", X)
-    return np.load(folder / f"{len(X)}.npy", mmap_mode="r")
-
-
-FORMS = {
-    "read-only": read_only,
-    "fortran": lambda X, _: np.asfortranarray(X),
-    "strided": lambda X, _: np.repeat(X, 2, axis=1)[:, ::2],
-    "memory-mapped": memory_mapped,
-    "list": lambda X, _: X.tolist(),
-    "dataframe": lambda X, _: pd.DataFrame(X, columns=list("abc")),
-}
-
-
-@every_kernel
-def test_all_forms_of_the_data_agree(case, tmp_path):
-    X, Y = case.data(20), case.data(8, 1)
-    expected = case.make().fit(X)
-    gram, diagonal, block = expected(X), expected.diag(X), expected(X, Y)
-    for name, form in FORMS.items():
-        given_X, given_Y = form(X, tmp_path), form(Y, tmp_path)
-        kernel = case.make().fit(given_X)
-        actual = kernel(given_X)
-        np.testing.assert_allclose(actual, gram, rtol=1e-13, atol=1e-14, err_msg=name)
-        np.testing.assert_allclose(kernel.diag(given_X), diagonal, rtol=1e-13, err_msg=name)
-        np.testing.assert_allclose(
-            kernel(given_X, given_Y), block, rtol=1e-12, atol=1e-13, err_msg=name
-        )
-        np.testing.assert_array_equal(np.asarray(given_Y), Y)  # not changed
-        actual[...] = np.nan  # blocks are fresh arrays
-        assert np.isfinite(kernel(given_X)).all()
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(), Linear()], ids=repr)

@@ -173,20 +173,3 @@ def test_wrappers_inherit_the_flags_of_the_inner_kernel(wrap):
     assert wrap(Linear()).threadsafe
     assert wrap(Linear()).accepts_sparse
     assert not wrap(CASES["chi2"].make()).accepts_sparse
-
-
-def test_callables_run_in_one_thread_and_their_arrays_are_not_changed():
-    X = np.random.default_rng(0).normal(size=(2 * TILE + 1, 2))
-    busy, overlaps, arrays = [], [], []
-
-    def function(A, B):
-        overlaps.append(len(busy))
-        busy.append(1)
-        block = np.broadcast_to(4.0, (len(A), len(B)))  # read-only
-        arrays.append(block)
-        busy.pop()
-        return block
-
-    np.testing.assert_array_equal(Normalized(FromCallable(function))(X), 1.0)
-    assert not any(overlaps)
-    assert all((block == 4.0).all() for block in arrays)

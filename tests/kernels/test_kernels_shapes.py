@@ -8,9 +8,9 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from accuracy_kernels import hermitian, preshape
 from laws_shapes import (
     every_form,
-    exact_complements,
     in_form,
     landmarks,
     matrices,
@@ -21,6 +21,7 @@ from laws_shapes import (
     naive_preshape,
     near,
 )
+from oracles import digits
 from orthodrome import KernelPCA
 from orthodrome.gram import cross_operator, gram_operator
 from orthodrome.kernels import (
@@ -116,9 +117,12 @@ every_near = pytest.mark.parametrize("kernel_class", list(NEAR))
 
 def exact_squares(kernel_class, X, Y):
     """ρ² of each kernel, to the last digits."""
-    sines, cosines = exact_complements(X, Y)
+    with digits(60):
+        rows, columns = ([preshape(z) for z in Z] for Z in (X, Y))
+        cosines = [[abs(hermitian(u, v)) for v in columns] for u in rows]
+        sines = np.array([[float(1 - min(c, 1) ** 2) for c in row] for row in cosines])
     if kernel_class is RiemannianShape:
-        return np.arctan2(np.sqrt(sines), np.sqrt(cosines)) ** 2
+        return np.arcsin(np.sqrt(sines)) ** 2
     return NEAR[kernel_class] * sines
 
 

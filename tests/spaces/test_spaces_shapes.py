@@ -66,20 +66,6 @@ def test_results_have_the_form_of_the_input(function, form):
     np.testing.assert_array_equal(X, before)  # not changed
 
 
-@every_form
-def test_single_precision_stays(form):
-    z = near().astype(np.complex64)
-    X, wide = in_form(z, form), in_form(z.astype(np.complex128), form)
-    assert X.dtype in (np.float32, np.complex64)
-    for function in SAME_FORM.values():
-        assert function(X).dtype == X.dtype
-        np.testing.assert_allclose(function(X), function(wide), rtol=0, atol=2e-5)
-    assert centroid_size(X).dtype == np.float32
-    for kind in KINDS:
-        assert distance(kind, X).dtype == np.float32
-        close(distance(kind, X), distance(kind, wide), 1e-5)
-
-
 SQUARE = np.array([0, 1, 1 + 1j, 1j])
 
 

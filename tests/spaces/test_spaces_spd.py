@@ -68,22 +68,6 @@ def test_the_mean_of_logarithms_and_weights_are_repetition():
     close(spd_log(mean[None])[0], np.einsum("n,nij->ij", share, naive_log(A)))
 
 
-def test_containers_and_precision():
-    A = matrices()
-    A[3, 0, 1] *= 1 + 1e-12
-    frozen = A.copy()
-    frozen.flags.writeable = False
-    for made in (A.tolist(), list(A), frozen, np.asfortranarray(A), A.astype(">f8")):
-        close(spd_log(made), spd_log(A), 1e-14)
-    for function in (*FUNCTIONS, spd_exp, symmetric_vectors):
-        assert function(A.astype(np.float32)).dtype == np.float32
-    np.testing.assert_array_equal(A, frozen)  # not changed
-    close(spd_log(A.astype(np.float32)), spd_log(A), 1e-4)
-    whole = np.array([[[2, 1], [1, 2]]])
-    np.testing.assert_array_equal(spd_log(whole), spd_log(whole.astype(float)))
-    np.testing.assert_array_equal(check_spd(A), (A + A.transpose(0, 2, 1)) / 2)
-
-
 def changed(number, value):
     A = matrices(6)
     A[number] = value
