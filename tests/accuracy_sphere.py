@@ -10,14 +10,7 @@ import numpy as np
 from measuring import measurement
 from oracles import angle, digits, dot, exact, exp_map, log_map, mpmath, norm, off, unit, vector
 from orthodrome.kernels import Linear
-from orthodrome.sphere import (
-    distance,
-    exp,
-    exp_at_pole,
-    geodesic_distances,
-    log,
-    log_at_pole,
-)
+from orthodrome.sphere import distance, exp, exp_at_pole, geodesic_distances, log, log_at_pole
 
 # Enough to add squares of 1e-320 to 1.
 DIGITS = 400

@@ -144,15 +144,6 @@ def test_auto_is_nystroem_and_any_scheduler_will_do(make, scheduler):
         check_same(getattr(lazy, name), getattr(local, name), 1e-10, name)
 
 
-def test_candidates_for_anchors_may_stay_away(monkeypatch):
-    X = data(1500)
-    here = KernelPCA(2, solver=ANCHORS).fit(chunked(X, 400))
-    monkeypatch.setattr("orthodrome.rows.dask._MAX_GATHERED", 1000)
-    away = KernelPCA(2, solver=ANCHORS).fit(chunked(X, 400))
-    np.testing.assert_array_equal(away.anchor_indices_, here.anchor_indices_)
-    np.testing.assert_allclose(away.eigenvalues_, here.eigenvalues_, rtol=1e-12)
-
-
 def test_a_widely_spread_cloud_needs_no_data_in_this_process():
     """The descent to its mean may need a factor of the Gram matrix."""
     X = np.random.default_rng(3).standard_normal((300, 3)) + np.array([1.2, 0, 0])

@@ -15,14 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from absurd import attempted, is_finite
 from answers import check_answers
-from degenerate import (
-    ANSWERED,
-    CASES,
-    EITHER,
-    GROUPS,
-    REFUSED,
-    SINGLE,
-)
+from degenerate import ANSWERED, CASES, EITHER, GROUPS, REFUSED, SINGLE
 from laws_product import CONFIGURATIONS, FIRST, METHODS, partition
 from orthodrome import KernelPNS
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import sys
-import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -130,26 +129,6 @@ def test_an_interrupted_fit_leaves_the_last_one(name, n_places):
         assert results(run(fresh, data)) == expected
     for one, copy in zip(data, given, strict=True):
         np.testing.assert_array_equal(one, copy)
-
-
-def test_an_interrupt_at_any_line_of_the_limit_of_threads_leaves_it_free():
-    """A thread that waits for the lock would wait forever."""
-
-    def limit():
-        with threads.single_threaded_blas():
-            pass
-
-    with interrupted_at(-1) as counter:
-        limit()
-    for place in range(1, counter.count + 1):
-        with contextlib.suppress(KeyboardInterrupt), interrupted_at(place):
-            limit()
-        limit()  # after an interrupt in its last lines this releases the lock
-        other = threading.Thread(target=limit, daemon=True)
-        other.start()
-        other.join(10)
-        assert not other.is_alive(), f"interrupted at line {place} of {counter.count}"
-        assert not threads._blas.callers
 
 
 class Watched:

@@ -13,15 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from laws_product import (
-    DTYPES,
-    KERNELS,
-    WITHOUT_PREIMAGES,
-    examples,
-    fitted,
-    on_sphere,
-    sample,
-)
+from laws_product import DTYPES, KERNELS, WITHOUT_PREIMAGES, examples, fitted, on_sphere, sample
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
 from orthodrome.coordinates import isometric_coordinates
 from orthodrome.eigen.pursuit import projection_pursuit, spatial_median

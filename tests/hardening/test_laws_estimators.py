@@ -45,13 +45,7 @@ from laws_product import (
     sample,
     suited,
 )
-from orthodrome import (
-    KernelPCA,
-    KernelPGA,
-    KernelPNS,
-    NestedSpheresClassifier,
-    RobustKernelPCA,
-)
+from orthodrome import KernelPCA, KernelPGA, KernelPNS, NestedSpheresClassifier, RobustKernelPCA
 from orthodrome._core import threads
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Normalized

@@ -2,7 +2,7 @@
 
 Gram matrices of positive definite kernels are semidefinite; Log and Exp are inverse; distances
 satisfy the triangle inequality; Karcher means are equivariant under permutations and rotations, and
-weights are repetition; every eigensolver finds the spectrum of every geometry.
+weights are repetition.
 """
 
 import importlib
@@ -18,20 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from laws_product import (
-    CONDITIONAL,
-    DTYPES,
-    HEBBIAN,
-    KERNELS,
-    KRYLOV,
-    examples,
-    on_sphere,
-    sample,
-)
+from laws_product import CONDITIONAL, DTYPES, KERNELS, examples, on_sphere, sample
 from laws_sphere import rotation
 from orthodrome.coordinates import anchor_coordinates, choose_anchors, isometric_coordinates
 from orthodrome.coordinates.gram import CoordinateGram
-from orthodrome.eigen import SOLVERS, Nystroem, leading
 from orthodrome.gram import Centered, Degree, DenseGram, GramOperator, Scaled, Tangent, Weighted
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.tiled import TiledGram
@@ -285,38 +275,3 @@ def test_karcher_means_are_equivariant(name, operator, seed, dtype):
     turn = rotation(Y.shape[1], seed)
     turned = mean_of(Y @ turn.T, counts).point
     np.testing.assert_allclose(turned, turn @ (plain.point @ Y), rtol=0, atol=tol)
-
-
-#: Solvers, and their errors relative to the largest eigenvalue, in double and single precision.
-EIGENSOLVERS = {
-    "auto": ("auto", (1e-12, 1e-5)),
-    "dense": ("dense", (1e-12, 1e-5)),
-    "krylov": (KRYLOV, (1e-11, 1e-5)),
-    # near eigenvalues may be exchanged
-    "hebbian": (HEBBIAN, (2e-2, 2e-2)),
-    # all points are anchors; dependent ones are left out
-    "nystroem": (Nystroem(n_anchors=60), (1e-8, 1e-4)),
-}
-
-
-def test_every_solver_is_here():
-    assert set(EIGENSOLVERS) == set(SOLVERS)
-
-
-@examples(6)
-@given(operators, st.sampled_from(sorted(GEOMETRIES)), names, seeds, dtypes)
-def test_every_solver_finds_the_spectrum(operator, geometry, name, seed, dtype):
-    """Compare with LAPACK on the whole matrix in float64, in two orders of rows."""
-    n = 40
-    X = rows(name, n, seed, dtype, copies=3)
-    order = np.random.default_rng(seed).permutation(n)
-    kernel = on_sphere(name).fit(X)
-    gram, permuted = (GEOMETRIES[geometry](POINTS[operator](kernel, Z)) for Z in (X, X[order]))
-    exact = np.linalg.eigvalsh(gram.toarray().astype(np.float64))[::-1][:3]
-    for called, (solver, tolerances) in EIGENSOLVERS.items():
-        if called == "hebbian" and operator == "DaskGram":  # too many tasks
-            continue
-        tol = tolerances[dtype == np.float32] * exact[0]
-        for each in (gram, permuted) if "weighted" not in geometry else (gram,):
-            found = leading(each, 3, solver=solver, random_state=seed).values
-            np.testing.assert_allclose(found, exact, rtol=0, atol=tol, err_msg=called)

@@ -97,11 +97,3 @@ def test_points_beyond_the_quadrant():
 def test_bad_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         Geodesic(**{"kernel": Gaussian(sigma=1.0), **arguments})(X)
-
-
-def test_parameters_of_the_inner_kernel():
-    kernel = Geodesic(Gaussian(sigma=1.0), REFERENCE)
-    assert kernel.set_params(kernel__sigma=2.0).kernel.sigma == 2.0
-    fitted = Geodesic(Gaussian(), REFERENCE).fit(X)
-    assert fitted.kernel_.sigma_ == pytest.approx(Gaussian().fit(X).sigma_)
-    assert not hasattr(fitted.set_params(reference=np.zeros(3)), "kernel_")

@@ -210,15 +210,3 @@ ERRORS = [
 def test_errors(use, message):
     with pytest.raises((ValueError, TypeError), match=message):
         use()
-
-
-def test_a_callable_may_write_to_its_arguments_and_return_a_sparse_block():
-    def careless(A, B):
-        block = scipy.sparse.csr_array(A @ B.T)
-        A[...] = B[...] = 9
-        return block
-
-    given, new = X.copy(), X[:2].copy()
-    np.testing.assert_allclose(FromCallable(careless).fit(given)(given, new), X @ X[:2].T)
-    np.testing.assert_array_equal(given, X)
-    np.testing.assert_array_equal(new, X[:2])

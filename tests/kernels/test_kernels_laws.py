@@ -146,13 +146,6 @@ def test_sparse_equals_dense(case, dtype):
 
 
 @every_radial
-@pytest.mark.parametrize(("dtype", "far"), [(np.float64, 1e6), (np.float32, 1e3)])
-def test_distances_stay_accurate_far_from_the_origin(case, dtype, far):
-    X, Y = (dtype(far) + case.data(n, seed, dtype) for n, seed in ((9, 0), (6, 1)))
-    assert_close(case.make()(X, Y), case.block(X, Y), dtype)
-
-
-@every_radial
 @both_dtypes
 def test_duplicates_are_at_distance_zero_exactly(case, dtype):
     X = case.data(TILE + 20, 0, dtype) + dtype(3)

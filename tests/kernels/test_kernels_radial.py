@@ -79,17 +79,6 @@ def test_derivative_at_zero(case):
     assert np.isfinite(both[1])
 
 
-def test_derivative_at_zero_of_matern_by_smoothness():
-    """-ν/(2 (ν - 1) σ²) for ν > 1, infinite from ν = 1 down."""
-    for nu in (0.5, 0.7, 1.0):
-        assert Matern(nu=nu, sigma=2.0).cusp
-        assert Matern(nu=nu, sigma=2.0).profile_derivative(0.0) == -np.inf
-    for nu in (1.01, 1.5, 2.0, 2.5, 3.2, 41.0, 1000.0):
-        assert not Matern(nu=nu, sigma=2.0).cusp
-        slope = -nu / (2 * (nu - 1) * 4.0)
-        assert Matern(nu=nu, sigma=2.0).profile_derivative(0.0) == pytest.approx(slope, rel=1e-13)
-
-
 @pytest.mark.parametrize("order", [1.0, 2.0, 3.0, 40.0, 41.0])
 def test_matern_of_whole_order_lies_between_its_neighbours(order):
     """The oracle's series has poles at whole ν; there the kernel must be continuous in ν."""

@@ -36,10 +36,7 @@ from orthodrome.kernels import (
     RiemannianShape,
     VeroneseWhitney,
 )
-from orthodrome.spaces import (
-    extrinsic_mean,
-    procrustes_align,
-)
+from orthodrome.spaces import extrinsic_mean, procrustes_align
 
 RULES = ["mean", "median"]
 SHAPES = [VeroneseWhitney, FullProcrustes, ComplexGaussian, RiemannianShape]

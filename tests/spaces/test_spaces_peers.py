@@ -5,17 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from laws_shapes import PLAIN, in_form, matrices, near
-from orthodrome.spaces import (
-    extrinsic_mean,
-    log_euclidean_distance,
-    log_euclidean_mean,
-    procrustes_align,
-    read_tps,
-    riemannian_distance,
-    spd_exp,
-    spd_log,
-)
+from laws_shapes import PLAIN, matrices
+from orthodrome.spaces import log_euclidean_distance, log_euclidean_mean, read_tps, spd_exp, spd_log
 
 TEXTS = {
     "plain": PLAIN,
@@ -54,26 +45,6 @@ def test_both_readers_agree(tmp_path, text):
     path = tmp_path / "a.tps"
     path.write_bytes(text.encode())
     assert_reads_alike(path)
-
-
-def iterated(X):
-    """The mean and the specimens of ktch's analysis, run until nothing changes any more."""
-    landmark = pytest.importorskip("ktch.landmark")
-    analysis = landmark.GeneralizedProcrustesAnalysis(n_dim=2, tol=0.0)
-    aligned = analysis.fit_transform(X)
-    return analysis.mu_.ravel(), aligned
-
-
-@pytest.mark.parametrize("spread", [0.05, 0.1, 0.3])
-def test_the_iterated_mean_is_the_extrinsic_mean(spread):
-    """Each of its steps multiplies by the mean of uu*, so it ends at the leading eigenvector."""
-    X = in_form(near(10, 6, spread=spread), "flat")
-    mean, aligned = iterated(X)
-    close(riemannian_distance([mean], [extrinsic_mean(X)]), 0)
-    close(procrustes_align(X, reference=mean, size="full"), aligned)
-    # without a reference the same, all turned by one angle
-    ours = procrustes_align(X, size="full")
-    close(ours @ ours.T, aligned @ aligned.T)
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])

@@ -109,16 +109,6 @@ def test_a_specimen_without_size_is_named(value):
     assert centroid_size(z)[4] == 0
 
 
-@pytest.mark.parametrize(("gap", "coincide"), [(1e-10, True), (1e-8, False)])
-def test_landmarks_may_coincide_up_to_rounding(gap, coincide):
-    z = 1e6 + np.array([[0.1, 0.1, 0.1, 0.1 + gap]], dtype=complex)
-    if not coincide:
-        assert np.all(np.isfinite(preshape(z)))
-        return
-    with pytest.raises(ValueError, match="all coincide"):
-        preshape(z)
-
-
 THREE = landmarks(3)
 ERRORS = [
     (lambda: riemannian_distance(THREE, landmarks(3, 4)), "X has 5 landmarks and Y has 4"),
@@ -242,18 +232,6 @@ def test_the_mean_minimises_the_cost():
     mean = extrinsic_mean(X, w)
     assert cost(X, mean, w) == pytest.approx(best.fun, rel=1e-10)
     close(riemannian_distance([mean], [best.x[:4] + 1j * best.x[4:]]), 0, 1e-4)
-
-
-def test_the_mean_is_a_preshape_rotated_as_the_first():
-    X = landmarks()
-    mean = extrinsic_mean(X)
-    close(mean.sum(), 0, 1e-14)
-    close(np.linalg.norm(mean), 1, 1e-14)
-    product = np.vdot(mean, preshape(X)[0])
-    assert product.real > 0
-    assert abs(product.imag) < 1e-14
-    w = np.array([0, 0, *np.ones(10)])
-    assert abs(np.vdot(extrinsic_mean(X, w), preshape(X)[2]).imag) < 1e-14
 
 
 def test_weights_of_the_mean_are_repetition():
