@@ -3,12 +3,8 @@
 import os
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 
 # Packages of all extras and their dependencies.
 OPTIONAL = (
@@ -148,13 +144,3 @@ print("all")
 
 def test_the_core_needs_nothing_optional(outputs):
     assert outputs["core"].strip() == "all"
-
-
-#: Extras of developers, and the one of all.
-NOT_FOR_USERS = {"bench", "docs", "dev", "all"}
-
-
-def test_every_extra_has_an_action_that_needs_it():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = set(project["optional-dependencies"]) - NOT_FOR_USERS
-    assert {extra for extra, _ in ACTIONS.values()} == extras

@@ -250,11 +250,7 @@ def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
 
 
 def of_matrices(found):
-    """Return the results that do not need inputs, nor k(x, x) of new points.
-
-    Residuals of classes differ by k(x, x) only. Scores for very small alpha are decided by rounding
-    and left out too.
-    """
+    """Return the results that do not need inputs, nor k(x, x) of new points, nor are rounding."""
     for key in ("inverse_transform", "sigmas_", "loo_scores_"):
         found.pop(key, None)
     for key in ("class_residuals", "decision_function"):

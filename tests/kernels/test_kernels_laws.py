@@ -8,6 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from laws_kernels import CASES, DTYPES, RADIAL, tolerance
+from laws_product import kernel_classes
 from orthodrome.kernels import (
     Circular,
     FromCallable,
@@ -18,6 +19,8 @@ from orthodrome.kernels import (
     Wave,
 )
 from orthodrome.kernels.base import TILE
+from orthodrome.kernels.extrinsic import DistanceGaussian
+from orthodrome.kernels.shapes import ShapeKernel
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
@@ -166,3 +169,11 @@ def test_wrappers_inherit_the_flags_of_the_inner_kernel(wrap):
     assert wrap(Linear()).threadsafe
     assert wrap(Linear()).accepts_sparse
     assert not wrap(CASES["chi2"].make()).accepts_sparse
+
+
+def test_every_kernel_class_has_a_case():
+    """Those of shapes and matrices are in test_kernels_shapes.py."""
+    vectors = {
+        each for each in kernel_classes() if not issubclass(each, (ShapeKernel, DistanceGaussian))
+    }
+    assert vectors == {type(case.kernel) for case in CASES.values()}
