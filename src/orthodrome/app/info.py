@@ -115,12 +115,7 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         estimates = _estimates(data, name, plan, notes) if probe else []
     sizes = _class_sizes(data, advice)
     available = available_memory()
-    for each in estimates:
-        if available is not None and each["extra_bytes"] > available:
-            advice.append(
-                f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but "
-                f"only {format_bytes(available)} are available. Use a sample of the rows."
-            )
+    advice += _memory_advice(estimates, available)
     return {
         "path": data.path,
         "kind": data.kind,
@@ -340,6 +335,15 @@ def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> l
         except (ValueError, ImportError) as problem:  # the command itself would fail too
             notes.append(f"No estimate for {command}: {problem}")
     return estimates
+
+
+def _memory_advice(estimates: list[dict[str, Any]], available: int | None) -> list[str]:
+    return [
+        f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but only "
+        f"{format_bytes(available)} are available. Use a sample of the rows."
+        for each in estimates
+        if available is not None and each["extra_bytes"] > available
+    ]
 
 
 def estimate_line(values: dict[str, Any]) -> str:
