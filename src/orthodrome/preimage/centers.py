@@ -155,11 +155,14 @@ class PreimageCenters(Centers):
                 expansion=0,
                 objective=negated_squared_angles,
             )
-            ends = iterate(starts.astype(self.X.dtype), tol=max(_SEARCH_TOL, 64 * eps))
+            # steps shorter than the rounding error of the points do not shrink further
+            rounding_error = 4 * eps * float(np.abs(domain.points).max())
+            least = max(rounding_error / (domain.extent or 1.0), 64 * eps)
+            ends = iterate(starts.astype(self.X.dtype), tol=max(_SEARCH_TOL, least))
             # the first of those equal up to rounding error: the old centre, if nothing is better
             slack = 1e-9 * float(np.abs(ends.objective).max())
             best = int(np.argmax(ends.objective >= ends.objective.max() - slack))
-            last = iterate(ends.points[best : best + 1], tol=max(_TOL, 64 * eps))
+            last = iterate(ends.points[best : best + 1], tol=max(_TOL, least))
             points[cluster] = last.points[0]
             converged &= bool(last.converged[0])
         old.points = points
