@@ -18,7 +18,7 @@ from orthodrome.kernels import (
     VeroneseWhitney,
 )
 from orthodrome.preimage import geodesic_kernel, karcher_mean_preimage, preimage
-from orthodrome.preimage.domains import domain_of, leading_vectors
+from orthodrome.preimage.domains import leading_vectors
 from orthodrome.spaces import (
     as_complex,
     centroid_size,
@@ -310,14 +310,3 @@ def test_invalid_input(arguments, message):
     given = {"kernel": "veronese_whitney", "X": near(12), "coefficients": np.ones(12), **arguments}
     with pytest.raises(ValueError, match=message):
         preimage(given.pop("kernel"), given.pop("X"), given.pop("coefficients"), **given)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "X"), [(VeroneseWhitney(), near(6)), (Gaussian(1.0), np.eye(6))], ids=repr
-)
-def test_points_with_zero_weights_do_not_move(kernel, X):
-    kernel = kernel.fit(X)
-    domain = domain_of(kernel, kernel.validate(X))
-    z, length = domain.next_iterate(domain.points[0], np.zeros(6))
-    np.testing.assert_array_equal(z, domain.points[0])
-    assert length == 0.0

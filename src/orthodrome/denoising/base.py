@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -35,24 +35,29 @@ _UNCHANGED = {
 }
 
 
-class KernelDenoiser:
+class _Attributes:
+    """Fields of the subclasses, where positional fields come in their own order; and results."""
+
+    n_components: int | str
+    kernel: Any
+    noise_: float
+    model_: KernelPCA | None
+    n_components_: int
+    blend_: float
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KernelDenoiser(_Attributes):
     """Denoise points with kernel PCA of training points and pre-images.
 
     Subclasses are dataclasses with the parameters as fields. They convert data to points and back.
     """
 
-    n_components: int | str
-    kernel: Any
-    solver: Any
-    noise: float | str
-    blend: float | str
-    max_train: int
-    random_state: Any
-
-    noise_: float
-    model_: KernelPCA | None
-    n_components_: int
-    blend_: float
+    solver: Any = "auto"
+    noise: float | str = "auto"
+    blend: float | str = "auto"
+    max_train: int = 1000
+    random_state: Any = None
 
     # ------------------------------------------------------------------ parameters
 
@@ -60,7 +65,7 @@ class KernelDenoiser:
         """Return the call with the parameters that differ from their defaults."""
         given = [
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
+            for field in sorted(fields(self), key=lambda field: field.kw_only)
             if repr(getattr(self, field.name)) != repr(field.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,12 +133,6 @@ class PatchDenoiser(KernelDenoiser):
     step: int = 2
     n_components: int | str = "auto"
     kernel: Any = "gaussian"
-    _: KW_ONLY
-    solver: Any = "auto"
-    noise: float | str = "auto"
-    blend: float | str = "auto"
-    max_train: int = 1000
-    random_state: Any = None
 
     def denoise(self, image: ArrayLike) -> NDArray[Any]:
         """Remove noise from an image.

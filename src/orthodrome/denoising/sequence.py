@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -89,12 +89,6 @@ class SequenceDenoiser(KernelDenoiser):
 
     n_components: int | str = "auto"
     kernel: Any = "gaussian"
-    _: KW_ONLY
-    solver: Any = "auto"
-    noise: float | str = "auto"
-    blend: float | str = "auto"
-    max_train: int = 1000
-    random_state: Any = None
 
     def denoise(self, frames: ArrayLike) -> NDArray[Any]:
         """Remove noise from a sequence.
