@@ -65,7 +65,7 @@ class KernelDenoiser(_Attributes):
         """Return the call with the parameters that differ from their defaults."""
         given = [
             f"{field.name}={getattr(self, field.name)!r}"
-            for field in sorted(fields(self), key=lambda field: field.kw_only)
+            for field in sorted(fields(self), key=lambda field: field.kw_only is True)
             if repr(getattr(self, field.name)) != repr(field.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
