@@ -49,9 +49,6 @@ from .base import (
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
 
-# Products with a sparse graph before its shifted inverse is used.
-_GRAPH_PRODUCTS = 60
-
 
 class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     r"""Spectral clustering with any kernel, for large data and new points.
@@ -169,9 +166,9 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     is negative, but not by more than the error of the approximation.
 
     Sparse graphs stay sparse; only up to 1000 points does ``solver="auto"`` use LAPACK on the whole
-    matrix. For more points it uses krylov and, if that does not converge in 60 products, the
-    inverse of the shifted sparse matrix ("shift-invert"). The rows of a sparse precomputed graph
-    are neither merged nor sorted, so cluster numbers follow the order of rows.
+    matrix. For more points it uses krylov and, if that does not converge, as for long thin
+    clusters, the inverse of the shifted sparse matrix ("shift-invert"). The rows of a sparse
+    precomputed graph are neither merged nor sorted, so cluster numbers follow the order of rows.
 
     References
     ----------
@@ -254,7 +251,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         request = {"n_components": k, "random_state": solver_seed}
         is_sparse = scipy.sparse.issparse(canonical.data)
         if isinstance(kernel, NeighborGraph) or (is_sparse and isinstance(kernel, Precomputed)):
-            request |= self._graph_request(rows)
+            self._check_graph_input(rows)
+            request["exact"] = True  # without anchors
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         with tracked(self, bool(self.verbose)) as progress:
             geometry = LAPLACIANS[self.laplacian]
@@ -278,8 +276,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
 
-    def _graph_request(self, rows: Rows) -> dict[str, Any]:
-        """Return options of the plan for a sparse graph; raise if it cannot be used."""
+    def _check_graph_input(self, rows: Rows) -> None:
+        """Raise if rows or parameters cannot be used with a sparse graph."""
         owner = type(self).__name__
         if not isinstance(rows, ArrayRows):
             raise ValueError(
@@ -292,10 +290,6 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
                 f"{owner} cannot use anchors for a sparse graph. Omit n_anchors and "
                 "solver='nystroem'."
             )
-        max_iter = self.max_iter
-        if self.solver == "auto" and max_iter is None and self.laplacian != "kernel-pca":
-            max_iter = _GRAPH_PRODUCTS
-        return {"exact": True, "max_iter": max_iter}
 
     # ------------------------------------------------------------------ new data
 
@@ -454,7 +448,8 @@ def fit_spectral(
 def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
     """Return whether "auto" must solve a sparse graph by its inverse, since krylov was too slow."""
     is_sparse = isinstance(problem, Degree) and isinstance(problem.operator, SparseGram)
-    return is_sparse and not pairs.converged and plan.request.solver == "auto"
+    by_default = plan.request.solver == "auto" and plan.request.max_iter is None
+    return is_sparse and not pairs.converged and by_default
 
 
 def _k_means(
