@@ -12,6 +12,7 @@ from laws_product import kernel_classes
 from orthodrome.kernels import (
     Circular,
     FromCallable,
+    Gaussian,
     Linear,
     Normalized,
     Polynomial,
@@ -169,6 +170,16 @@ def test_wrappers_inherit_the_flags_of_the_inner_kernel(wrap):
     assert wrap(Linear()).threadsafe
     assert wrap(Linear()).accepts_sparse
     assert not wrap(CASES["chi2"].make()).accepts_sparse
+
+
+@pytest.mark.parametrize("rule", ["mean", "median"])
+def test_sparse_bandwidth_equals_dense(rule):
+    X = thinned(np.random.default_rng(0).normal(size=(40, 6)))
+    for w in (None, np.arange(40.0)):
+        sparse, dense = (
+            Gaussian(rule).fit(data, sample_weight=w) for data in (scipy.sparse.csr_array(X), X)
+        )
+        assert sparse.sigma_ == pytest.approx(dense.sigma_, rel=1e-12)
 
 
 def test_every_kernel_class_has_a_case():

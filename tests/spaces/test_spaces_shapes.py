@@ -76,6 +76,7 @@ def broken(at, value):
 
 
 BAD = {
+    "strings": ([["a", "b", "c", "d", "e", "f"]], "X must hold numbers; got <U1"),
     "NaN": (broken((2, 3), np.nan), "Landmark 3 of specimen 2 of X is NaN or infinite"),
     "infinite, flat": (in_form(broken((1, 0), np.inf), "flat"), "Landmark 0 of specimen 1 of X is"),
     "two landmarks": (np.ones((5, 4)), r"X has 2 landmarks .* at least 3"),

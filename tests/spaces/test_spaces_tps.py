@@ -335,3 +335,17 @@ def test_fields_that_could_not_be_read_back_raise(tmp_path, texts, reason):
         write_tps(path, ONE, **texts)
     assert [file.name for file in tmp_path.iterdir()] == ["a.tps"]
     assert path.read_text() == "old"
+
+
+def test_landmarks_and_places_that_cannot_be_written(tmp_path):
+    path = tmp_path / "a.tps"
+    lists = [[[1, 2, math.inf, 4, 5, 6]], [[["a", "b"]]], [[[1, 2]], [[1, 2], [3, 4]]]]
+    for bad in (np.ones((2, 2)), np.ones((0, 3, 2)), np.ones((2, 3, 2)) * 1j, *lists):
+        with pytest.raises(ValueError, match="landmarks of write_tps must"):
+            write_tps(path, bad)
+    with pytest.raises(ValueError, match="is a folder"):
+        write_tps(tmp_path, POINTS)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        write_tps(tmp_path / "absent" / "a.tps", POINTS)
+    write_tps(path, POINTS.reshape(2, -1).view(complex))
+    np.testing.assert_array_equal(read_tps(path).landmarks, POINTS)
