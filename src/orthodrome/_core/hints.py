@@ -7,34 +7,34 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-_KERNEL = "parameters of a kernel belong to the kernel object: use kernel="
+_KERNEL = "Parameters of a kernel belong to the kernel object: use kernel="
 _SIGMA = "Gaussian(sigma=...), with sigma = sqrt(1 / (2 * gamma)), or kernel=RBF(gamma=...)"
-_THREADS = "omit it; the number of threads is that of BLAS, which threadpoolctl limits"
-_TO_THE_END = "omit it; iterations end when no point changes its cluster, or after max_iter"
+_THREADS = "Omit it; the number of threads is that of BLAS, which threadpoolctl limits"
+_TO_THE_END = "Omit it; iterations end when no point changes its cluster, or after max_iter"
 
 # (names, what the estimator must have: a parameter or a method, advice)
 _HINTS = (
     ("gamma sigma", "kernel", _KERNEL + _SIGMA),
     ("degree coef0 kernel_params", "kernel", _KERNEL + "Polynomial(degree=..., coef0=...)"),
-    ("affinity", "kernel", "use kernel=..., which takes the same names"),
-    ("n_neighbors", "laplacian", "use kernel=NeighborGraph(n_neighbors=...)"),
-    ("eigen_solver", "solver", "use solver=..., for example 'auto', 'dense' or 'krylov'"),
-    ("eigen_tol", "tol", "use tol=..."),
-    ("iterated_power", "solver", "use solver='krylov', and tol=... for its accuracy"),
-    ("fit_inverse_transform", "inverse_transform", "omit it; inverse_transform needs no option"),
-    ("alpha", "inverse_alpha", "use inverse_alpha=..., the penalty of inverse_transform"),
-    ("remove_zero_eig", "n_components", "omit it; components without variance are left out"),
-    ("copy_X copy_x", "kernel", "omit it; data are never changed"),
+    ("affinity", "kernel", "Use kernel=..., which takes the same names"),
+    ("n_neighbors", "laplacian", "Use kernel=NeighborGraph(n_neighbors=...)"),
+    ("eigen_solver", "solver", "Use solver=..., for example 'auto', 'dense' or 'krylov'"),
+    ("eigen_tol", "tol", "Use tol"),
+    ("iterated_power", "solver", "Use solver='krylov', and tol=... for its accuracy"),
+    ("fit_inverse_transform", "inverse_transform", "Omit it; inverse_transform needs no option"),
+    ("alpha", "inverse_alpha", "Use inverse_alpha=..., the penalty of inverse_transform"),
+    ("remove_zero_eig", "n_components", "Omit it; components without variance are left out"),
+    ("copy_X copy_x", "kernel", "Omit it; data are never changed"),
     ("n_jobs", "kernel", _THREADS),
-    ("assign_labels", "laplacian", "omit it; k-means assigns the labels"),
-    ("n_components", "laplacian", "omit it; the embedding has n_clusters columns"),
+    ("assign_labels", "laplacian", "Omit it; k-means assigns the labels"),
+    ("n_components", "laplacian", "Omit it; the embedding has n_clusters columns"),
     ("tol", "init", _TO_THE_END),
-    ("algorithm", "init", "omit it; there is one algorithm"),
-    ("init weights_init means_init precisions_init", "init_params", "use init_params=..."),
-    ("warm_start", "n_init", "omit it; every fit starts anew"),
-    ("verbose_interval", "verbose", "use verbose=True, which shows a progress bar"),
-    ("C", "alpha", "use alpha=..., roughly the inverse of C, or alpha='loo'"),
-    ("probability", "predict_proba", "omit it; predict_proba needs no option"),
+    ("algorithm", "init", "Omit it; there is one algorithm"),
+    ("init weights_init means_init precisions_init", "init_params", "Use init_params"),
+    ("warm_start", "n_init", "Omit it; every fit starts anew"),
+    ("verbose_interval", "verbose", "Use verbose=True, which shows a progress bar"),
+    ("C", "alpha", "Use alpha=..., roughly the inverse of C, or alpha='loo'"),
+    ("probability", "predict_proba", "Omit it; predict_proba needs no option"),
 )
 
 
@@ -43,7 +43,7 @@ def hint(name: str, estimator: type) -> str:
     parameters = [*inspect.signature(estimator).parameters]
     for names, needed, advice in _HINTS:
         if name in names.split() and (needed in parameters or hasattr(estimator, needed)):
-            return f"Instead, {advice}."
+            return f"{advice}."
     return f"Its parameters are: {', '.join(parameters)}."
 
 
