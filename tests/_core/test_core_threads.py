@@ -7,13 +7,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from bounded import in_child
 from orthodrome._core import threads
-from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
+from orthodrome._core.threads import n_threads, run_in_threads, single_threaded_blas
 
 
 def blas_threads():
@@ -40,14 +39,6 @@ def test_shares_cover_all_items_once_in_order(two_threads, n_items, serial):
     assert sorted(item for part in results for item in part) == list(range(n_items))
     assert [part[0] for part in results] == list(range(len(results)))
     assert len(results) == min(n_items, 1 if serial else 2)
-
-
-@pytest.mark.parametrize("n_rows", [1, 255, 512, 513, 5000])
-def test_slices_of_rows_join_up(two_threads, n_rows):
-    slices = run_over_rows(lambda rows: rows, n_rows)
-    covered = np.concatenate([np.arange(n_rows)[rows] for rows in slices])
-    np.testing.assert_array_equal(covered, np.arange(n_rows))
-    assert len(slices) == (2 if n_rows >= 512 else 1)
 
 
 @pytest.mark.parametrize("failing", [0, 1])

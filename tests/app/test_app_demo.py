@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("matplotlib")
 pytest.importorskip("plotly")
 
-from browser import external, opened
 from orthodrome.app.demo import Settings, run_demo
 
 SMALL = Settings(training=200, directions=60)
@@ -79,22 +78,3 @@ def test_a_failure_leaves_no_folder_behind(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_demo(tmp_path / "a" / "b", settings=SMALL, report=stop)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_browser_renders_the_page(browser, page, tmp_path, width, scheme):
-    image = pytest.importorskip("PIL.Image")
-    with opened(browser, page, width=width, color_scheme=scheme) as shown:
-        assert tuple(shown.page.locator("h2").all_inner_texts()) == SECTIONS
-        assert shown.complaints == []
-        assert external(shown.requests) == []
-        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
-        shown.page.screenshot(path=tmp_path / "page.png")
-    with image.open(tmp_path / "page.png") as opened_picture:
-        picture = opened_picture.convert("L")
-    if scheme == "dark":
-        assert picture.getpixel((2, 2)) < 60
-    else:
-        histogram = picture.histogram()
-        assert sum(histogram[:128]) > 0.005 * picture.width * picture.height
-        assert histogram[255] > 0.5 * picture.width * picture.height

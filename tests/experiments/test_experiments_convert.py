@@ -170,21 +170,6 @@ def test_passiflora_joins_two_files():
         fields_of("passiflora", [landmarks, facts.rpartition(b"\r")[0]])
 
 
-def test_connectomes_fill_both_triangles():
-    triangle = np.linspace(-0.5, 0.5, 378)
-    rows = [f"{subject},{','.join(map(repr, (triangle + subject).tolist()))}" for subject in (7, 9)]
-    files = ["\n".join(["Id,FNC1", *rows]).encode(), b"Id,Class\n7,1\n9,0\n"]
-    fields = fields_of("connectomes", files)
-    assert fields["data"].shape == (2, 28, 28)
-    assert fields["data"][1, 0, 1] == fields["data"][1, 1, 0] == triangle[0] + 9
-    assert fields["data"][0, 0, 3] == triangle[2] + 7  # row by row
-    assert fields["data"][0, 26, 27] == triangle[-1] + 7
-    assert np.all(np.diagonal(fields["data"], axis1=1, axis2=2) == 1)
-    assert fields["target"].tolist() == [1, 0]
-    with pytest.raises(ValueError, match="other subjects"):
-        fields_of("connectomes", [files[0], b"Id,Class\n9,0\n7,1\n"])
-
-
 def r_file(tmp_path, objects):
     rdata = pytest.importorskip("rdata", reason="R data need rdata")
     file = tmp_path / "objects.rda"

@@ -306,53 +306,6 @@ MODELS: dict[str, Any] = {
 }
 
 
-#: Values that are not the default, for parameters of unfitted estimators.
-VALUES: dict[str, Any] = {
-    "C": 2.0,
-    "alpha": 0.5,
-    "alpha_scale": "relative",
-    "alphas": [0.1, 1.0],
-    "assignment": "density",
-    "blend": 0.5,
-    "center": "karcher",
-    "centers": "intrinsic",
-    "class_weight": {0: 1.0, 1: 2.5},
-    "covariance_type": "tied",
-    "cv": 3,
-    "features": "paper",
-    "geodesic": True,
-    "init": np.arange(8.0).reshape(2, 4),
-    "init_params": "random",
-    "inverse_alpha": 1e-3,
-    "kernel": kernels.Normalized(kernels.Polynomial(degree=2, gamma=0.5, coef0=0.0)),
-    "laplacian": "ncut",
-    "max_iter": 17,
-    "max_train": 30,
-    "mean_update": "likelihood",
-    "memory_budget": 1e6,
-    "n_clusters": 3,
-    "n_components": 4,
-    "n_init": 2,
-    "n_anchors": 6,
-    "n_modes": 0.5,
-    "negligible": 0.1,
-    "noise": 0.2,
-    "p": 1.5,
-    "patch_size": (3, 4),
-    "ps": (1.0, 3.0),
-    "random_state": 5,
-    "reference": "mean",
-    "reg_covar": 1e-4,
-    "sigmas": [1.0, 2.0],
-    "sphere": "bic",
-    "step": 3,
-    "storage": "recompute",
-    "subspace_size": 7,
-    "tol": 0.25,
-    "verbose": 2,
-    "warm_start": True,
-}
-
 SOLVERS = {
     "dense": Dense(memory_budget="1GiB"),
     "hebbian": Hebbian(
@@ -379,8 +332,8 @@ ESTIMATORS = (
 
 
 def unfitted(kind: Any, solver: str) -> Case:
-    values = VALUES | {"solver": SOLVERS[solver]}
-    return Case(kind(**{name: values[name] for name in inspect.signature(kind).parameters}), None)
+    has_solver = "solver" in inspect.signature(kind).parameters
+    return Case(kind(solver=SOLVERS[solver]) if has_solver else kind(), None)
 
 
 def cases() -> dict[str, Callable[[], Case]]:

@@ -53,39 +53,6 @@ def test_each_cluster_has_its_points_its_style_and_its_size(points):
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
 
 
-def visible_part(ax):
-    """Return where the axes and their legend are; the figure has been drawn."""
-    return ax.get_window_extent(), ax.get_legend().get_window_extent()
-
-
-@pytest.mark.parametrize("n_clusters", [3, 16, 17, 150])
-def test_many_clusters_are_all_drawn_and_the_legend_fits(n_clusters):
-    rng = np.random.default_rng(0)
-    Z = rng.standard_normal((900, 2))
-    labels = np.sort(np.minimum(rng.geometric(3 / n_clusters, 900) - 1, n_clusters - 1))
-    labels[:n_clusters] = np.arange(n_clusters)
-    figure = plots.clusters(Z, labels, centers=np.zeros((n_clusters, 2)))
-    *members, _, _ = filled(figure)
-    assert len(members) == n_clusters
-    assert sum(len(drawn.get_offsets()) for drawn in members) == 900
-    *lines, star = legend_texts(figure)
-    assert star == "centre"
-    assert len(lines) == min(n_clusters, 16)
-    counts = [int(line.split("(")[1].rstrip(")")) for line in lines]
-    assert sum(counts) == 900
-    if n_clusters > 16:
-        sizes = np.bincount(labels)
-        assert lines[-1].startswith(f"{n_clusters - 15} others (")
-        assert sorted(counts[:-1]) == sorted(sizes)[-15:]
-    figure.draw_without_rendering()
-    axes, legend = visible_part(figure.axes[0])
-    assert axes.height > 0.7 * figure.bbox.height
-    assert axes.width > 0.4 * figure.bbox.width
-    assert legend.x0 >= axes.x1
-    assert figure.bbox.y0 <= legend.y0
-    assert legend.x1 <= figure.bbox.x1
-
-
 # ---------------------------------------------------------------------- Karcher objective
 
 
