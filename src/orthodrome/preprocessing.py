@@ -1,0 +1,266 @@
+"""Turn tables with text, dates, identifiers and missing cells into numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._core.checks import check_choice
+from ._core.types import Floats
+
+#: Cells that mean a missing value, in lower case.
+MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
+    r"|\d{1,2}:\d{2}(:\d{2}.*)?"
+)
+_IDENTIFIER_NAME = re.compile(
+    r"ids?|index|rows?|row.?names?|no\.?|nr\.?|unnamed: \d+|.*[_ .-]id|id[_ .-].*", re.IGNORECASE
+)
+_DATE_NAME = re.compile(r"year|yr|jahr|date|time|timestamp", re.IGNORECASE)
+_YEARS = 1500, 2100
+
+# Text with more distinct values than this, and than half of the rows, names the rows.
+_MAX_CATEGORIES = 20
+
+# Numbers 1, 2, 3, … in the order of the rows are row numbers from this many rows on.
+_MIN_NUMBERED = 10
+
+
+class TableCleaner(TransformerMixin, BaseEstimator):
+    """Choose the columns of a table that hold measurements, and return them as numbers.
+
+    Columns of dates, identifiers, constants and, by default, text are left out. Missing cells are
+    filled in. Text columns can become columns of zeros and ones, one for each value.
+
+    Parameters
+    ----------
+    missing : {"median", "mean", "error"}, default="median"
+        What replaces missing cells: the median or the mean of the column in the training data.
+        "error" raises an error instead.
+    text : {"ignore", "onehot", "error"}, default="ignore"
+        What to do with columns of text.
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        What each column holds: "number", "text", "date", "identifier", "constant" or "empty".
+    fill_values_ : ndarray of shape (n_columns,)
+        What replaces missing cells; 0 for columns that are not numbers.
+    categories_ : list of lists of str
+        Values of each text column with ``text="onehot"``, sorted; empty lists for other columns.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    Notes
+    -----
+    A column is a date if all its cells look like dates or times, or if it is called year or date
+    and holds years. It is an identifier if it holds text with a different value in most rows,
+    whole numbers under a name such as id, or the numbers of the rows. New rows are treated like
+    the training data: categories not seen there become zeros in all columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.preprocessing import TableCleaner
+    >>> table = np.array([["ash", 3.1, 7], ["oak", None, 9], ["ash", 2.5, 8]], dtype=object)
+    >>> TableCleaner(text="onehot").fit_transform(table)
+    array([[1. , 0. , 3.1, 7. ],
+           [0. , 1. , 2.8, 9. ],
+           [1. , 0. , 2.5, 8. ]])
+    """
+
+    def __init__(self, *, missing: str = "median", text: str = "ignore") -> None:
+        self.missing = missing
+        self.text = text
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what each column holds.
+
+        Parameters
+        ----------
+        X : DataFrame, or array-like of shape (n_samples, n_columns)
+            The table; cells are numbers or text. None, NaN and texts such as "NA" are missing.
+        y : ignored
+            Present by convention.
+
+        Returns
+        -------
+        self
+            The fitted cleaner.
+        """
+        owner = type(self).__name__
+        check_choice(self.missing, ("median", "mean", "error"), "missing", owner)
+        check_choice(self.text, ("ignore", "onehot", "error"), "text", owner)
+        names, columns = self._columns(X, reset=True)
+        self.kinds_ = [column_kind(*pair) for pair in zip(names, columns, strict=True)]
+        self.fill_values_ = np.zeros(len(columns))
+        self.categories_: list[list[str]] = [[] for _ in columns]
+        for i, kind in enumerate(self.kinds_):
+            if kind == "text" and self.text == "error":
+                raise ValueError(
+                    f"Column {names[i]!r} holds text. Leave it out, or set text='onehot' or "
+                    "text='ignore'."
+                )
+            if kind == "text" and self.text == "onehot":
+                self.categories_[i] = sorted({cell for cell in columns[i] if cell is not None})
+            if kind == "number":
+                center = np.nanmean if self.missing == "mean" else np.nanmedian
+                self.fill_values_[i] = center(columns[i])
+        if not len(self.get_feature_names_out()):
+            described = ", ".join(f"{name!r} ({kind})" for name, kind in self._described(names))
+            raise ValueError(f"No column holds measurements: {described}.")
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Return the columns of measurements as numbers.
+
+        Parameters
+        ----------
+        X : DataFrame, or array-like of shape (n_samples, n_columns)
+            A table with the columns of the training data. In a DataFrame they are found by name,
+            and other columns are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Numbers without missing values.
+        """
+        check_is_fitted(self)
+        known = getattr(self, "feature_names_in_", None)
+        if hasattr(X, "columns") and known is not None:
+            absent = [name for name in known[self._used()] if name not in X.columns]
+            if absent:
+                raise ValueError(f"X has no column {absent[0]!r}, which the training data have.")
+            X = X.reindex(columns=known)
+        names, columns = self._columns(X, reset=False)
+        found = []
+        for i in self._used():
+            values = columns[i]
+            if self.kinds_[i] == "text":
+                found += [
+                    np.array([cell == value for cell in values], float)
+                    for value in self.categories_[i]
+                ]
+                continue
+            if values.dtype == object:
+                values = _numbers(values, names[i])
+            gaps = np.isnan(values)
+            if self.missing == "error" and gaps.any():
+                raise ValueError(
+                    f"Row {np.argmax(gaps)}, column {names[i]!r}: the value is missing. Remove the "
+                    "row, or set missing='median' or 'mean'."
+                )
+            found.append(np.where(gaps, self.fill_values_[i], values))
+        return np.column_stack(found)
+
+    def _columns(self, X: Any, *, reset: bool) -> tuple[list[str], list[NDArray[Any]]]:
+        """Return names and columns of a table: floats with NaN, or text with None."""
+        is_frame = hasattr(X, "columns")
+        options = {"dtype": None, "ensure_all_finite": False, "skip_check_array": is_frame}
+        X = validate_data(self, X, reset=reset, **options)
+        names = [str(name) for name in X.columns] if is_frame else _default_names(X.shape[1])
+        raw = [np.asarray(X[name]) for name in X.columns] if is_frame else X.T
+        return names, [_column(*pair) for pair in zip(names, raw, strict=True)]
+
+    def _used(self) -> list[int]:
+        """Return the positions of the columns that are used."""
+        return [i for i, kind in enumerate(self.kinds_) if kind == "number" or self.categories_[i]]
+
+    def _described(self, names: list[str]) -> list[tuple[str, str]]:
+        return list(zip(names, self.kinds_, strict=True))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns of numbers; "name=value" for columns made from text."""
+        check_is_fitted(self, "kinds_")
+        names = getattr(self, "feature_names_in_", _default_names(self.n_features_in_))
+        found: list[str] = []
+        for i in self._used():
+            values = self.categories_[i]
+            found += [f"{names[i]}={value}" for value in values] or [str(names[i])]
+        return np.array(found, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing != "error"
+        tags.input_tags.string = True
+        return tags
+
+
+def column_kind(name: str, values: NDArray[Any]) -> str:
+    """Return what a column holds; see `TableCleaner`.
+
+    `values` are floats with NaN, or objects: text, and None for missing cells.
+    """
+    if values.dtype == object:
+        texts = [cell for cell in values if cell is not None]
+        distinct = set(texts)
+        if len(distinct) < 2:
+            return "constant" if distinct else "empty"
+        if all(_DATE.fullmatch(text) for text in distinct):
+            return "date"
+        many = len(distinct) > max(_MAX_CATEGORIES, len(texts) / 2)
+        return "identifier" if many else "text"
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return "empty"
+    if present.min() == present.max():
+        return "constant" if len(present) > 1 else "number"
+    if np.all(present == np.floor(present)):
+        first, n = present[0], len(values)
+        if n >= _MIN_NUMBERED and np.array_equal(values, np.arange(first, first + n)):
+            return "identifier"
+        if _IDENTIFIER_NAME.fullmatch(name.strip()):
+            return "identifier"
+        if _DATE_NAME.fullmatch(name.strip()) and _YEARS[0] <= present.min() <= _YEARS[1]:
+            return "date"
+    return "number"
+
+
+def _default_names(count: int) -> list[str]:
+    return [f"x{i}" for i in range(count)]
+
+
+def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind in "fiu":
+        numbers = values.astype(np.float64)
+        _check_finite(numbers, name)
+        return numbers
+    if values.dtype.kind in "mM":
+        return np.array([None if cell is None else str(cell)[:10] for cell in values], object)
+    cells = np.array([_cell(cell) for cell in values], dtype=object)
+    present = [cell for cell in cells if cell is not None]
+    if present and all(_NUMBER.fullmatch(cell) for cell in present):
+        return _numbers(cells, name)
+    return cells
+
+
+def _cell(cell: Any) -> str | None:
+    """Return the text of a cell, or None if it is missing."""
+    text = "" if cell is None else str(cell).strip()
+    return None if text.lower() in MISSING or text in ("<NA>", "NaT") else text
+
+
+def _numbers(cells: NDArray[Any], name: str) -> Floats:
+    found = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if cell is None:
+            continue
+        if not _NUMBER.fullmatch(cell):
+            raise ValueError(f"Row {row}, column {name!r}: {cell!r} is not a number.")
+        found[row] = float(cell)
+    _check_finite(found, name)
+    return found
+
+
+def _check_finite(values: Floats, name: str) -> None:
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values)))
+        raise ValueError(f"Row {row}, column {name!r}: the value is infinite. Correct it.")
