@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._core.checks import check_choice
+from ._core.checks import check_choice, check_flag
 from ._core.types import Floats
 
 #: Cells that mean a missing value, in lower case.
@@ -47,6 +47,9 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         "error" raises an error instead.
     text : {"ignore", "onehot", "error"}, default="ignore"
         What to do with columns of text.
+    choose_columns : bool, default=True
+        Whether to leave out dates, identifiers and constants that are numbers. If False, all
+        columns of numbers are used.
 
     Attributes
     ----------
@@ -63,8 +66,9 @@ class TableCleaner(TransformerMixin, BaseEstimator):
     -----
     A column is a date if all its cells look like dates or times, or if it is called year or date
     and holds years. It is an identifier if it holds text with a different value in most rows,
-    whole numbers under a name such as id, or the numbers of the rows. New rows are treated like
-    the training data: categories not seen there become zeros in all columns.
+    whole numbers under a name such as id, or the numbers of the rows. Constants are used if there
+    are no other numbers. New rows are treated like the training data: categories not seen there
+    become zeros in all columns.
 
     Examples
     --------
@@ -77,9 +81,12 @@ class TableCleaner(TransformerMixin, BaseEstimator):
            [1. , 0. , 2.5, 8. ]])
     """
 
-    def __init__(self, *, missing: str = "median", text: str = "ignore") -> None:
+    def __init__(
+        self, *, missing: str = "median", text: str = "ignore", choose_columns: bool = True
+    ) -> None:
         self.missing = missing
         self.text = text
+        self.choose_columns = choose_columns
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn what each column holds.
@@ -100,7 +107,16 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         check_choice(self.missing, ("median", "mean", "error"), "missing", owner)
         check_choice(self.text, ("ignore", "onehot", "error"), "text", owner)
         names, columns = self._columns(X, reset=True)
+        check_flag(self.choose_columns, "choose_columns", owner)
         self.kinds_ = [column_kind(*pair) for pair in zip(names, columns, strict=True)]
+        if not self.choose_columns:
+            for i, column in enumerate(columns):
+                if column.dtype != object and self.kinds_[i] != "empty":
+                    self.kinds_[i] = "number"
+        if "number" not in self.kinds_:  # rather constants than nothing
+            for i, column in enumerate(columns):
+                if column.dtype != object and self.kinds_[i] == "constant":
+                    self.kinds_[i] = "number"
         self.fill_values_ = np.zeros(len(columns))
         self.categories_: list[list[str]] = [[] for _ in columns]
         for i, kind in enumerate(self.kinds_):
@@ -136,13 +152,13 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         known = getattr(self, "feature_names_in_", None)
         if hasattr(X, "columns") and known is not None:
-            absent = [name for name in known[self._used()] if name not in X.columns]
+            absent = [name for name in known[self.used_columns()] if name not in X.columns]
             if absent:
                 raise ValueError(f"X has no column {absent[0]!r}, which the training data have.")
             X = X.reindex(columns=known)
         names, columns = self._columns(X, reset=False)
         found = []
-        for i in self._used():
+        for i in self.used_columns():
             values = columns[i]
             if self.kinds_[i] == "text":
                 found += [
@@ -170,7 +186,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         raw = [np.asarray(X[name]) for name in X.columns] if is_frame else X.T
         return names, [_column(*pair) for pair in zip(names, raw, strict=True)]
 
-    def _used(self) -> list[int]:
+    def used_columns(self) -> list[int]:
         """Return the positions of the columns that are used."""
         return [i for i, kind in enumerate(self.kinds_) if kind == "number" or self.categories_[i]]
 
@@ -182,7 +198,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kinds_")
         names = getattr(self, "feature_names_in_", _default_names(self.n_features_in_))
         found: list[str] = []
-        for i in self._used():
+        for i in self.used_columns():
             values = self.categories_[i]
             found += [f"{names[i]}={value}" for value in values] or [str(names[i])]
         return np.array(found, dtype=object)
@@ -229,7 +245,7 @@ def _default_names(count: int) -> list[str]:
 
 
 def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind in "fiu":
+    if values.dtype.kind in "fiub":
         numbers = values.astype(np.float64)
         _check_finite(numbers, name)
         return numbers

@@ -207,6 +207,17 @@ def test_shapes(leaves, here, capsys, labels):
     assert "extrinsic means" in (here / "clustering/report.html").read_text("utf-8")
 
 
+def test_aligned_shapes(leaves, here, capsys):
+    X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
+    with pytest.warns(UserWarning, match="negative='keep'"):
+        write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
+    printed = run(capsys, "embed", "aligned.tps")
+    assert "note: Coordinates have both signs" in printed.err
+    run(capsys, "embed", "aligned.tps", "--keep-negative", "--quiet")
+    printed = run(capsys, "predict", "embedding/model.orthodrome", "aligned.tps", "--keep-negative")
+    assert len(printed.out.splitlines()) == 13
+
+
 def test_denoise(here, capsys):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("skimage")
@@ -260,7 +271,10 @@ KIND = ("--label", "kind")
 #: Command lines, the exit code, and words of the last line on stderr.
 BAD = {
     "no file": (("embed", "none.csv"), 1, ["none.csv"]),
-    "text column": (("embed", "trees.csv"), 1, ["trees.csv", "kind", "--label"]),
+    "text column": (("embed", "trees.csv", "--text", "error"), 1, ["trees.csv", "kind", "--text"]),
+    "text rule": (("embed", "trees.csv", "--text", "drop"), 1, ["--text drop", "onehot"]),
+    "missing rule": (("embed", "trees.csv", "--missing", "estimate"), 1, ["--missing estimate"]),
+    "standardize rule": (("embed", "trees.csv", "--standardize", "maybe"), 2, ["auto, yes, no"]),
     "columns": (("embed", "trees.csv", "--columns", "a\nb"), 1, ["--columns"]),
     "sigma": (("embed", "trees.csv", *KIND, "--sigma", "wide"), 1, ["--sigma", "wide"]),
     "no bandwidth": (
@@ -274,13 +288,17 @@ BAD = {
         ("embed", "trees.csv", *KIND, "--kernel", "veronese_whitney"),
         *(1, ["landmarks"]),
     ),
-    "standard landmarks": (("embed", "leaves.tps", "--standardize"), 1, ["cannot be standardised"]),
-    "no variance": (("embed", "far.csv", "--standardize"), 1, ["far.csv, column 'b'"]),
+    "standard landmarks": (
+        ("embed", "leaves.tps", "--standardize", "yes"),
+        1,
+        ["cannot be standardised"],
+    ),
+    "no variance": (("embed", "far.csv", "--standardize", "yes"), 1, ["far.csv, column 'b'"]),
     "missing landmark": (
         ("embed", "gaps.tps"),
-        *(1, ["gaps.tps, line 3", "impute it, or remove the specimen"]),
+        *(1, ["gaps.tps: 1 of", "--missing drop", "--missing estimate"]),
     ),
-    "missing value": (("embed", "holes.csv"), 1, ["holes.csv", "girth", "3"]),
+    "missing value": (("embed", "holes.csv"), 1, ["holes.csv, line 3", "girth", "--missing drop"]),
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
@@ -397,12 +415,12 @@ def test_control_characters_of_files_are_escaped(here, capsys, arguments, monkey
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
     write_labelled(here / "named.csv", X, [f"{name}{ESCAPE}" for name in names], header)
-    printed = run(capsys, *arguments, code=arguments[0] == "embed")
+    printed = run(capsys, *arguments)
     text = printed.out + printed.err
     assert not set(text) & set("\x1b\x07\x9b")
     assert "\\x1b]0;owned\\x07\\x9b31m" in text
     if arguments[0] == "embed":
-        assert f"add --label {f'kind{ESCAPE}'!r}." in printed.err
+        assert f"or --label {f'kind{ESCAPE}'!r} for labels." in printed.err
 
 
 # ---------------------------------------------------------------------- processes and pages

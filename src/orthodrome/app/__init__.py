@@ -26,7 +26,15 @@ from .streams import OutputError, flush, safe_streams, write_stderr
 if TYPE_CHECKING:
     from .inputs import Data, InputError, read_data, read_image, write_image
 
-__all__ = ["Data", "InputError", "main", "read_data", "read_image", "write_image"]
+__all__ = [
+    "Data",
+    "InputError",
+    "main",
+    "read_data",
+    "read_image",
+    "read_new_rows",
+    "write_image",
+]
 
 
 def __getattr__(name: str) -> Any:

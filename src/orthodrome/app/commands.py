@@ -88,22 +88,40 @@ def _check_name(out: str | None) -> str | None:
     return out
 
 
-DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz or tps file")
+def _check_standardize(value: str) -> str:
+    if value not in ("auto", "yes", "no"):
+        raise typer.BadParameter(f"{value!r} is not one of auto, yes, no.")
+    return value
+
+
+DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz, tps or nts file")
 _NEGATIVE_HELP = "TPS: negative coordinates are not missing landmarks"
-_REGEX_HELP = "TPS: the first group matched in IMAGE or ID is the label"
+_REGEX_HELP = "landmarks: the first group matched in IMAGE or ID is the label"
+_MISSING_HELP = "missing cells: drop (rows), mean, median or error; landmarks: drop or estimate"
 KEEP_NEGATIVE = _option("--keep-negative", _NEGATIVE_HELP, bool, False)
 READING = (
     _option("--label", "column with the labels", metavar="COL"),
     _option("--columns", "use only these columns", metavar="A,B,…"),
-    _option("--labels", "TPS: table with the label of each ID or IMAGE", metavar="FILE"),
+    _option("--labels", "landmarks: table with the label of each ID or IMAGE", metavar="FILE"),
     _option("--label-regex", _REGEX_HELP, metavar="REGEX"),
     KEEP_NEGATIVE,
+    _option("--missing", _MISSING_HELP, metavar="RULE"),
+    _option("--text", "columns of text: ignore, onehot or error", metavar="RULE"),
+    _option("--fix-mirrored", "landmarks: reflect mirrored specimens", bool, False),
+)
+_STANDARDIZE = _option(
+    "--standardize",
+    "scale columns to mean 0 and variance 1: yes, no or auto (if their scales differ)",
+    str,
+    "auto",
+    metavar="RULE",
+    callback=_check_standardize,
 )
 SEED = _option("--seed", "random seed", int, 0, min=0, max=2**32 - 1)
 MODEL = (
     _option("--kernel", "default: gaussian; veronese_whitney for shapes", metavar="NAME"),
     _option("--sigma", "bandwidth: a number, mean or median", metavar="σ"),
-    _option("--standardize", "first scale columns to mean 0 and variance 1", bool, False),
+    _STANDARDIZE,
     SEED,
 )
 PRINTING = (

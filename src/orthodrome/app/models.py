@@ -39,6 +39,8 @@ CLASSIFIERS: dict[str, type] = {
     "perturbo": PerTurbo,
     "nested-spheres": NestedSpheresClassifier,
 }
+# Above this ratio of standard deviations, columns are standardised by default.
+_MAX_SPREAD_RATIO = 10.0
 LINEAR = "pca"  # the baseline in comparisons
 _METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
 # Methods that need unit feature vectors; other kernels are normalised for them.
@@ -112,6 +114,26 @@ def make_model(choice: Choice, data: Data) -> Any:
     return make_pipeline(StandardScaler(), estimator)
 
 
+def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
+    """Return whether to standardise columns, and a note if that was decided here."""
+    if rule != "auto" or data.kind == "shapes":
+        return rule == "yes", ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        spreads = np.std(data.X, axis=0)
+    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
+    if len(varying) < 2 or len(varying) < np.count_nonzero(data.X.max(0) > data.X.min(0)):
+        return False, ""  # some variances over- or underflow
+    low, high = (int(varying[find(spreads[varying])]) for find in (np.argmin, np.argmax))
+    ratio = spreads[high] / spreads[low]
+    if ratio < _MAX_SPREAD_RATIO:
+        return False, ""
+    return True, (
+        f"Columns were scaled to mean 0 and variance 1, because their spreads differ by a factor "
+        f"of {ratio:.2g}, from {data.columns[low]!r} to {data.columns[high]!r}. Use --standardize "
+        "no to keep their scales."
+    )
+
+
 def check_scales(data: Data) -> None:
     """Raise if the data are landmarks, or a variance overflows or underflows."""
     if data.kind == "shapes":
@@ -174,7 +196,7 @@ _MODULES = {
     "StandardScaler": "sklearn.preprocessing",
     "StratifiedKFold": "sklearn.model_selection",
     "cross_val_predict": "sklearn.model_selection",
-    **dict.fromkeys(("read_data", "read_image", "write_image"), "orthodrome.app"),
+    **dict.fromkeys(("read_data", "read_new_rows", "read_image", "write_image"), "orthodrome.app"),
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 
 from .._core.machine import machine, versions
 from .._core.progress import reporting
@@ -142,6 +143,9 @@ def table_and_model(
     table |= columns
     text = table_text(list(table), zip(*table.values(), strict=True))
     notes = {"columns": list(training.columns), "kind": training.kind}
+    if training.cleaner is not None:  # so that new rows are treated like the training data
+        steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
+        model = Pipeline([("table", training.cleaner), *steps])
     return {file: text.encode("utf-8"), MODEL: pack(model, notes)}
 
 

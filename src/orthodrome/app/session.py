@@ -6,16 +6,20 @@ import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from sklearn.pipeline import Pipeline
 
 from .. import persist
 from .._core.files import writable_folder, write_together
 from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.interactive import require_plotly
 from ..plots.report import render_report
+from ..preprocessing import TableCleaner
 from . import inputs
 from .classification import check_same_columns, classify
 from .clustering import cluster
@@ -26,12 +30,22 @@ from .embedding import compare, embed
 from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
-from .models import Choice, assignment, program
+from .inputs.landmarks import landmark_notes
+from .models import Choice, assignment, program, resolve_standardize
 from .results import MODEL, Result, model_reproduction_section, predicted_table, table_text
 from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"
-_READING = ("label", "columns", "labels", "label_regex", "keep_negative")
+_READING = (
+    "label",
+    "columns",
+    "labels",
+    "label_regex",
+    "keep_negative",
+    "missing",
+    "text",
+    "fix_mirrored",
+)
 # Options that are parameters of estimators, with the names of the parameters.
 _PARAMETERS = {"components": "n_components", "clusters": "n_clusters", "sphere": "sphere", "p": "p"}
 
@@ -71,26 +85,29 @@ def _read(options: dict[str, Any], path: str = "") -> tuple[Data, str]:
     return inputs.read_data(path, **given), f"read_data({path!r}{arguments})"
 
 
-def _read_for_model(
-    kind: str, columns: list[str] | None, path: str, options: dict[str, Any]
+def _read_like(
+    kind: str,
+    columns: Sequence[str] | None,
+    cleaner: TableCleaner | None,
+    options: dict[str, Any],
+    path: str = "",
 ) -> tuple[Data, str]:
-    """Read rows of the kind and with the columns that a model was fitted to."""
-    is_tps, is_array = path.lower().endswith(".tps"), path.lower().endswith((".npy", ".npz"))
-    if kind == "table" and is_tps:
-        raise InputError(f"{path} has landmarks, but the model was fitted to a table. Use a table.")
-    if kind == "shapes" and not (is_tps or is_array):
-        raise InputError(
-            f"{path} is a table, but the model was fitted to landmarks. Use a TPS file."
-        )
-    use_columns = kind == "table" and not is_array
+    """Read rows like those that a model was fitted to."""
+    path = path or options["test"]
+    given = {key: options.get(key) for key in ("label", "labels", "label_regex", "keep_negative")}
+    arguments = {key: value for key, value in given.items() if value not in (None, False)}
     try:
-        return _read(options | {"columns": columns if use_columns else None}, path)
+        data = inputs.read_new_rows(path, kind, columns, cleaner, **arguments)
     except UnknownColumnError as error:
         if error.name == options.get("label"):  # a file without labels can still be predicted
-            return _read_for_model(kind, columns, path, {})
+            return _read_like(kind, columns, cleaner, {}, path)
         raise InputError(
             f"{path} has no column {error.name!r}, but the model was fitted to one. Add the column."
         ) from None
+    # a saved model cleans tables itself; here the cleaner of the training data is used
+    names = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    like = f", cleaner=data.cleaner{names}" if cleaner is not None else names
+    return data, f"read_new_rows({path!r}, data.kind, data.columns{like})"
 
 
 def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str | None]) -> None:
@@ -163,7 +180,7 @@ def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
     data, expression = _read(options)
     reading, keywords = [f"data = {expression}"], {}
     if options.get("test") is not None:
-        test, expression = _read_for_model(data.kind, list(data.columns), options["test"], options)
+        test, expression = _read_like(data.kind, data.columns, data.cleaner, options)
         reading.append(f"test = {expression}")
         keywords["test"] = test
     elif options.get("cv") is not None:
@@ -175,9 +192,12 @@ def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
     method, sigma = options.get("method", "kpca"), _sigma(options["sigma"])
     if method == "mixture":
         parameters = {"n_components": parameters["n_clusters"]}
-    choice = Choice(
-        method, options["kernel"], sigma, options["standardize"], options["seed"], parameters
-    )
+    standardize, note = resolve_standardize(options["standardize"], data)
+    notes = [note] if note else []
+    if data.kind == "shapes":
+        notes += landmark_notes(data)
+    data = replace(data, notes=(*data.notes, *notes))
+    choice = Choice(method, options["kernel"], sigma, standardize, options["seed"], parameters)
     return (data, choice), keywords, reading
 
 
@@ -230,7 +250,13 @@ def _predict(options: dict[str, Any]) -> None:
         _check_overwriting(out, [Path(out)], (model, source))
     fitted, notes = persist.load(model, with_notes=True)
     columns, kind = _training_columns(model, notes)
-    data, _ = _read_for_model(kind, columns, source, {"keep_negative": options["keep_negative"]})
+    cleaner = None
+    if isinstance(fitted, Pipeline) and isinstance(fitted[0], TableCleaner):
+        cleaner, fitted = fitted[0], fitted[1:]
+    data, _ = _read_like(kind, columns, cleaner, options | {"label": None}, source)
+    if not options["quiet"]:
+        for text in data.notes:
+            write_stderr(f"note: {printable(text)}\n")
     if columns:
         check_same_columns(tuple(columns), data)
     with progress(options["quiet"]) as report:

@@ -15,6 +15,7 @@ import scipy.sparse
 from sklearn import pipeline, preprocessing, svm
 
 from .. import classification, cluster, coordinates, decomposition, denoising, eigen, kernels
+from .. import preprocessing as tables
 from .._core import canonical
 from ..classification import base, subspaces
 from ..cluster import laplacians
@@ -54,6 +55,7 @@ _CLASSES: dict[ModuleType, str] = {
     pipeline: "Pipeline",
     preprocessing: "MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler",
     svm: "LinearSVC",
+    tables: "TableCleaner",
 }
 
 

@@ -135,6 +135,9 @@ Geodesic | _reference_: points(r); _radius_: positive; _coefficients_: float(r)
 Precomputed | n_features_in_: number
 NeighborGraph | neighbors_: int(m,_)<m
 
+TableCleaner | choose_columns: flag; missing text: text; kinds_: [d]text; fill_values_: float(d);
+    categories_: [d]words
+
 LinearSVC | n_features_in_: size(f); classes_: any(c); coef_: binary ? float(1,f) : float(c,f);
     intercept_: binary ? float(1) : float(c)
 Normalizer | n_features_in_: -size(d); norm: text
@@ -203,6 +206,7 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
     "true": lambda value: value is True,
     "false": lambda value: value is False,
     "text": lambda value: isinstance(value, str),
+    "words": lambda value: type(value) is list and {*map(type, value)} <= {str},
     "texts": lambda value: type(value) is dict and {*map(type, value.values())} <= {str},
 }
 _SPEC = re.compile(

@@ -6,6 +6,7 @@ from .digitizing import (
     find_landmark_errors,
     reflect_specimens,
 )
+from .landmark_text import LandmarkFile, landmarks_from_table, read_morphologika, read_nts
 from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
 from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape
 from .spd import (
@@ -21,6 +22,7 @@ from .tps import TPSFile, read_tps, write_tps
 
 __all__ = [
     "LandmarkErrors",
+    "LandmarkFile",
     "TPSFile",
     "as_complex",
     "as_points",
@@ -30,11 +32,14 @@ __all__ = [
     "extrinsic_mean",
     "find_landmark_errors",
     "helmertize",
+    "landmarks_from_table",
     "log_euclidean_distance",
     "log_euclidean_mean",
     "preshape",
     "procrustes_align",
     "procrustes_distance",
+    "read_morphologika",
+    "read_nts",
     "read_tps",
     "reflect_specimens",
     "riemannian_distance",

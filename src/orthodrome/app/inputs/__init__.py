@@ -18,14 +18,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...preprocessing import TableCleaner
 from .arrays import read_npy, read_npz
-from .data import Data, InputError, UnknownColumnError
+from .cleaning import MISSING_RULES, TEXT_RULES, apply_cleaner, clean
+from .data import Data, InputError, RawTable, UnknownColumnError
 from .images import IMAGE_SUFFIXES, read_image, write_image
-from .landmarks import read_specimens
+from .landmarks import (
+    complete_landmarks,
+    is_landmark_text,
+    label_specimens,
+    read_specimens,
+    specimens_of,
+)
+from .landmarks import fix_mirrored as reflect_mirrored
 from .parquet import read_parquet
 from .tables import read_table
 
-__all__ = ["Data", "InputError", "UnknownColumnError", "read_data", "read_image", "write_image"]
+__all__ = [
+    "Data",
+    "InputError",
+    "UnknownColumnError",
+    "read_data",
+    "read_image",
+    "read_new_rows",
+    "write_image",
+]
 
 _READERS: dict[str, Any] = {
     ".csv": read_table,
@@ -34,8 +51,8 @@ _READERS: dict[str, Any] = {
     ".parquet": read_parquet,
     ".npy": read_npy,
     ".npz": read_npz,
-    ".tps": read_specimens,
 }
+_LANDMARK_SUFFIXES = (".tps", ".nts", ".dta")
 
 
 def read_data(
@@ -46,6 +63,9 @@ def read_data(
     labels: str | os.PathLike[str] | None = None,
     label_regex: str | None = None,
     keep_negative: bool = False,
+    missing: str | None = None,
+    text: str | None = None,
+    fix_mirrored: bool = False,
 ) -> Data:
     r"""Read a table of numbers or a file of landmarks.
 
@@ -69,6 +89,14 @@ def read_data(
     keep_negative : bool, default=False
         For TPS files: treat negative coordinates as values, as in aligned or centred landmarks.
         By default they mark missing landmarks.
+    missing : {"error", "drop", "mean", "median", "estimate"} or None
+        What to do with rows that have missing cells: drop them, or fill in the mean or the median
+        of the column; for landmarks, "estimate" fills in a thin-plate spline. Default: drop the
+        rows if they are at most 5 %, else raise an error.
+    text : {"ignore", "onehot", "error"} or None
+        What to do with columns of text. Default: ignore them, unless they are in `columns`.
+    fix_mirrored : bool, default=False
+        For landmarks: reflect specimens that are mirror images of the others.
 
     Returns
     -------
@@ -118,22 +146,102 @@ def read_data(
     begin = time.perf_counter()
     file = Path(path)
     suffix = _suffix(file)
-    for_tps = {"labels": labels, "label_regex": label_regex, "keep_negative": keep_negative}
-    options: dict[str, Any] = {"label": label}
-    if suffix == ".tps":
+    specimens, own_labels = None, None
+    if suffix in _LANDMARK_SUFFIXES or (suffix == ".txt" and is_landmark_text(file)):
         if columns is not None:
-            raise InputError(f"{file} is a TPS file, which has no columns. Remove --columns.")
-        options |= for_tps
+            raise InputError(f"{file} has landmarks and no columns. Remove --columns.")
+        specimens = read_specimens(file, keep_negative=keep_negative)
     else:
-        given = [name for name, value in for_tps.items() if value not in (None, False)]
-        if given:
-            raise InputError(
-                f"{file} is not a TPS file, but --{given[0].replace('_', '-')} is only for TPS "
-                "files. Remove it. For labels, name their column with --label."
-            )
-        options["columns"] = [columns] if isinstance(columns, str) else columns
-    found = _READERS[suffix](file, **options)
+        columns = [columns] if isinstance(columns, str) else columns
+        own = label if labels is None else None  # with labels, it is a column of that file
+        found = _READERS[suffix](file, label=own, columns=columns)
+        is_table = isinstance(found, RawTable) and not found.columns
+        in_table = specimens_of(found) if is_table and columns is None else None
+        if in_table is not None:
+            specimens, own_labels = in_table[:2], in_table[2]
+    if specimens is not None:
+        found = label_specimens(
+            file,
+            *specimens,
+            label=label,
+            labels=labels,
+            label_regex=label_regex,
+            found=own_labels,
+        )
+    elif labels is not None or label_regex is not None or keep_negative:
+        options = {"labels": labels, "label-regex": label_regex, "keep-negative": keep_negative}
+        given = next(name for name, value in options.items() if value)
+        raise InputError(
+            f"{file} has no landmarks, but --{given} is only for landmarks. Remove it. For labels, "
+            "name their column with --label."
+        )
+    if isinstance(found, RawTable):
+        _check_rule(missing, MISSING_RULES, "missing", "a table")
+        _check_rule(text, TEXT_RULES, "text", "a table")
+        found = clean(found, missing=missing, text=text, chosen=columns is not None)
+    elif found.kind == "shapes":
+        _check_rule(missing, ("error", "drop", "estimate"), "missing", "landmarks")
+        found = complete_landmarks(found, missing)
+    if fix_mirrored:
+        if found.kind == "table":
+            raise InputError(f"{file} has no landmarks. Remove --fix-mirrored.")
+        found = reflect_mirrored(found)
     return replace(found, read_seconds=time.perf_counter() - begin)
+
+
+def read_new_rows(
+    path: str | os.PathLike[str],
+    kind: str,
+    columns: Sequence[str] | None = None,
+    cleaner: TableCleaner | None = None,
+    **options: Any,
+) -> Data:
+    """Read rows to predict, and treat them like the training data.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    kind : {"table", "shapes"}
+        The kind of the training data.
+    columns : sequence of str, optional
+        The columns of the training data.
+    cleaner : TableCleaner, optional
+        What turned the training table into numbers. Its columns are read; missing cells are filled
+        in as there.
+    **options
+        As in :func:`read_data`: label, labels, label_regex, keep_negative.
+
+    Returns
+    -------
+    Data
+        The rows.
+    """
+    file = Path(path)
+    suffix = _suffix(file)
+    has_landmarks = suffix in _LANDMARK_SUFFIXES
+    is_array = suffix in (".npy", ".npz")
+    if kind == "table" and has_landmarks:
+        raise InputError(f"{path} has landmarks, but the model was fitted to a table. Use a table.")
+    if kind == "shapes":
+        data = read_data(path, **options)
+        if data.kind == "table" and not is_array:
+            raise InputError(
+                f"{path} is a table, but the model was fitted to landmarks. Use a file of "
+                "landmarks."
+            )
+        return data
+    if cleaner is None or is_array:
+        return read_data(path, columns=None if is_array else columns, **options)
+    names = getattr(cleaner, "feature_names_in_", None)
+    wanted = None if names is None else [str(names[i]) for i in cleaner.used_columns()]
+    raw = _READERS[suffix](file, label=options.get("label"), columns=wanted)
+    return apply_cleaner(cleaner, raw)
+
+
+def _check_rule(value: str | None, allowed: tuple[str, ...], option: str, what: str) -> None:
+    if value is not None and value not in allowed:
+        raise InputError(f"--{option} {value}: for {what}, use one of {', '.join(allowed)}.")
 
 
 def _suffix(path: Path) -> str:
@@ -147,10 +255,11 @@ def _suffix(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
         raise InputError(f"{path} is an image. Use `orthodrome denoise` for images.")
-    if suffix not in _READERS:
+    known = (*_READERS, *_LANDMARK_SUFFIXES)
+    if suffix not in known:
         raise InputError(
-            f"{path}: the suffix {suffix!r} is not one of {', '.join(_READERS)}. Save the data in "
-            "one of these formats, or rename the file."
+            f"{path}: the suffix {suffix!r} is not one of {', '.join(known)}. Save the data in one "
+            "of these formats, or rename the file."
         )
     if not path.stat().st_size:
         raise InputError(f"{path} is empty (0 bytes). Check how it was saved.")

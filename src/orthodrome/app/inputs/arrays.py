@@ -16,7 +16,7 @@ from ..._core.arrays import Arrays, read_header
 from ..._core.types import Array
 from . import checks
 from .checks import format_names, quote
-from .data import Data, InputError
+from .data import Data, InputError, RawTable
 
 _ZIP = b"PK\x03\x04"  # first bytes of an archive
 _DATA = "X"
@@ -24,7 +24,7 @@ _LABELS = ("y", "labels", "label", "target")
 _NAMES = ("feature_names", "columns")
 
 
-def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
+def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data | RawTable:
     """Read one array; see :func:`read_data`."""
     if label is not None:
         raise InputError(
@@ -44,7 +44,7 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
     return _as_data(path, "the array", array, columns)
 
 
-def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data:
+def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data | RawTable:
     """Read the data array of an archive, and its labels; see :func:`read_data`."""
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path} is not a .npz archive. Write it with numpy.savez.")
@@ -128,7 +128,7 @@ def _as_data(
     labels: NDArray[np.str_] | None = None,
     label_name: str | None = None,
     names: tuple[str, ...] | None = None,
-) -> Data:
+) -> Data | RawTable:
     kind = _kind(f"{path}: {what}", array)
     with np.errstate(over="ignore"):
         dtype = np.float32 if array.dtype == np.float32 else np.float64
@@ -141,7 +141,11 @@ def _as_data(
         chosen = checks.choose_columns(str(path), names, None, columns).features
         X, names = np.ascontiguousarray(X[:, chosen]), tuple(names[i] for i in chosen)
     checks.check_finite(str(path), X.reshape(len(X), -1), names)
-    return Data(str(path), kind, X, names, checks.row_names(len(X)), labels, label_name)
+    ids = checks.row_names(len(X))
+    if kind == "table" and np.isnan(X).any():
+        given = None if labels is None else labels.tolist()
+        return RawTable(str(path), X, ids, given, label_name, columns=names)
+    return Data(str(path), kind, X, names, ids, labels, label_name)
 
 
 def _kind(what: str, array: Array) -> Literal["table", "shapes"]:

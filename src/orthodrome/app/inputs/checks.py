@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.memory import format_bytes
-from ..._core.types import Array
 from .. import memory
 from .data import InputError, UnknownColumnError
 
@@ -18,8 +17,6 @@ _MAX_QUOTED = 40
 _MAX_LISTED = 12
 # A first column with one of these names holds row names; pandas names its index "".
 _ROW_NAME_COLUMNS = {"", "unnamed: 0", "__index_level_0__", "index", "id", "ids", "name", "row"}
-# Usual names of label columns, for advice in messages.
-_LABEL_COLUMNS = ("label", "labels", "class", "target", "species", "group", "y")
 
 
 def column_names(count: int, dimension: int = 1) -> tuple[str, ...]:
@@ -124,17 +121,15 @@ def missing_label(where: str, column: str) -> InputError:
     )
 
 
-def check_finite(path: str, X: Array, columns: Sequence[str]) -> None:
-    """Raise if a value is missing or infinite."""
-    invalid = ~np.isfinite(X)
-    if not invalid.any():
-        return
-    row, column = (int(index) for index in np.argwhere(invalid)[0])
-    where = f"{path}, row {row + 1}, column {quote(columns[column])}"
-    if np.isnan(X[row, column]):
-        counts = dict(zip(columns, np.isnan(X).sum(axis=0).tolist(), strict=True))
-        raise InputError(f"{where}: the value is missing (nan). {missing_advice(counts)}")
-    raise InputError(f"{where}: the value is infinite. Correct it, or remove the row.")
+def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
+    """Raise if a value is infinite."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, column = (int(index) for index in np.argwhere(infinite)[0])
+        raise InputError(
+            f"{path}, row {row + 1}, column {quote(columns[column])}: the value is infinite. "
+            "Correct it, or remove the row."
+        )
 
 
 def check_memory(needed: float, what: str, advice: str = "Use a sample of the rows.") -> None:
@@ -145,28 +140,3 @@ def check_memory(needed: float, what: str, advice: str = "Use a sample of the ro
             f"{what} would need about {format_bytes(needed)} of memory, but only "
             f"{format_bytes(available)} are available. {advice}".strip()
         )
-
-
-def missing_advice(counts: dict[str, int]) -> str:
-    """Return what to do about missing values, given their number in each column."""
-    incomplete = [name for name, count in counts.items() if count]
-    complete = [name for name in counts if name not in incomplete]
-    others = f", or use only complete columns, with --columns: {format_names(complete)}"
-    return (
-        f"In total {sum(counts.values())} of the values are missing, in "
-        f"{format_names(incomplete)}. Remove these rows, or impute the values (for instance with "
-        "sklearn.impute.SimpleImputer)"
-        f"{others if complete else ''}."
-    )
-
-
-def text_advice(texts: Sequence[str], numbers: Sequence[str]) -> str:
-    """Return what to do about text columns, given the names of text and number columns."""
-    likely = [name for known in _LABEL_COLUMNS for name in texts if name.lower() == known]
-    label = quote(likely[0] if likely else texts[-1])
-    others = f", or use only columns of numbers, with --columns: {format_names(numbers)}"
-    return (
-        f"Columns with text: {format_names(texts)}. If {label} holds the classes, add --label "
-        f"{label}. Otherwise encode the text as numbers (for instance with "
-        f"sklearn.preprocessing.OneHotEncoder){others if numbers else ''}."
-    )

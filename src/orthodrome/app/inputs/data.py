@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.types import Array, Indices
+from ...preprocessing import TableCleaner
 
 _RESERVED = ("row", "predicted", "cluster")  # columns of the tables that commands write
 
@@ -23,6 +25,35 @@ class UnknownColumnError(InputError):
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
         self.name = name
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """A table as it is in the file, with text and missing cells.
+
+    Attributes
+    ----------
+    path, ids, label_name, id_name, notes :
+        As in :class:`Data`.
+    values : DataFrame, or ndarray of shape (n, d)
+        The features.
+    labels : list of str or None
+        The label of each row; "" if it is missing.
+    columns : tuple of str
+        Names of the features, if `values` is an array.
+    locate : callable
+        Returns the place of a row in the file, for messages.
+    """
+
+    path: str
+    values: Any
+    ids: tuple[str, ...]
+    labels: list[str] | None = None
+    label_name: str | None = None
+    id_name: str | None = None
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    locate: Callable[[int], str] = lambda row: f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +82,8 @@ class Data:
         Remarks on how the file was read, for example its encoding or a missing header.
     read_seconds : float
         Time to read the file; 0 if the data were not read from a file.
+    cleaner : TableCleaner or None
+        What turned the columns of the file into numbers; None for landmarks and arrays of numbers.
 
     Examples
     --------
@@ -71,6 +104,7 @@ class Data:
     id_name: str | None = None
     notes: tuple[str, ...] = ()
     read_seconds: float = 0.0
+    cleaner: TableCleaner | None = None
 
     def __len__(self) -> int:
         return len(self.X)

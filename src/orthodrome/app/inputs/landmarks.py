@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path, PureWindowsPath
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...spaces import read_tps
+from ...spaces import (
+    LandmarkFile,
+    estimate_landmarks,
+    find_landmark_errors,
+    landmarks_from_table,
+    read_morphologika,
+    read_nts,
+    read_tps,
+    reflect_specimens,
+)
 from ...spaces.tps import TPSFile
 from . import checks
 from .checks import format_names, quote
-from .data import Data, InputError
+from .data import Data, InputError, RawTable
 from .tables import TextTable, open_table, restore_formula
 
 # Memory per byte of the file: for a TPS file (lines of text, parsed points and the array), and for
@@ -21,45 +32,174 @@ from .tables import TextTable, open_table, restore_formula
 _TPS_MEMORY_FACTOR = 100
 _LABELS_MEMORY_FACTOR = 40
 _MAX_LISTED = 5
+_NTS_LINE = re.compile(r"1\s+\d+[LBE]?\s+\d+L?\s+[01]\b", re.IGNORECASE)
+
+Specimens = TPSFile | LandmarkFile
+Notes = tuple[str, ...]
+
+# Without --missing, specimens with missing landmarks are dropped up to this fraction.
+_MAX_DROPPED = 0.05
 
 
-def read_specimens(
+def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimens, Notes]:
+    """Read a file of landmarks by its suffix; return also notes."""
+    checks.check_memory(path.stat().st_size * _TPS_MEMORY_FACTOR, str(path), "Use fewer specimens.")
+    if path.suffix.lower() == ".tps":
+        return _read_tps(path, "keep" if keep_negative else "missing")
+    try:
+        return (read_morphologika if _is_morphologika(path) else read_nts)(path), ()
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
+
+
+def is_landmark_text(path: Path) -> bool:
+    """Return whether a text file is a Morphologika or an NTS file, not a table."""
+    with path.open("rb") as file:
+        head = file.read(1 << 12).decode("latin-1").lstrip("\ufeffï»¿ \r\n")
+    lines = [line.strip() for line in head.splitlines() if line.strip() and line[0] not in "\"'"]
+    return head.startswith("[") or bool(lines and _NTS_LINE.match(lines[0]))
+
+
+def _is_morphologika(path: Path) -> bool:
+    with path.open("rb") as file:
+        return b"[rawpoints]" in file.read().lower()
+
+
+def specimens_of(raw: RawTable) -> tuple[LandmarkFile, Notes, NDArray[np.str_] | None] | None:
+    """Return the landmarks of a long or a wide table, notes and labels; None for other tables."""
+    columns: dict[str, Any] = {}
+    if raw.id_name is not None:
+        columns["id" if raw.id_name == "(no name)" else raw.id_name] = list(raw.ids)
+    columns |= {str(name): raw.values[name].to_numpy() for name in raw.values.columns}
+    try:
+        found = landmarks_from_table(columns)
+    except ValueError as problem:
+        raise InputError(f"{raw.path}: {problem}") from None
+    if found is None:
+        return None
+    file, used, rows = found
+    labels = None if raw.labels is None else np.array([raw.labels[i] for i in rows], dtype=np.str_)
+    kind = "long" if len(file.ids) < len(raw.ids) else "wide"
+    note = (
+        f"The columns {format_names(used, 4)} were read as {file.landmarks.shape[1]} landmarks of "
+        f"{len(file.ids)} specimens ({kind} table). Use --columns to read a table of numbers."
+    )
+    return file, (*raw.notes, note), labels
+
+
+def label_specimens(
     path: Path,
+    file: Specimens,
+    notes: Notes,
     *,
     label: str | None,
     labels: str | os.PathLike[str] | None,
     label_regex: str | None,
-    keep_negative: bool = False,
+    found: NDArray[np.str_] | None = None,
 ) -> Data:
-    """Read a TPS file; see :func:`read_data`."""
-    advice = "Use fewer specimens."
-    checks.check_memory(path.stat().st_size * _TPS_MEMORY_FACTOR, str(path), advice)
+    """Return landmarks with labels from a table, or from the names of the specimens.
+
+    `found` are labels from the same file.
+    """
     if labels is not None and label_regex is not None:
         raise InputError(f"{path}: use --labels or --label-regex, not both.")
-    if label is not None and labels is None:
+    if label is not None and labels is None and found is None:
         raise InputError(
-            f"{path} is a TPS file, which has no columns for --label. Use --labels FILE (a table "
-            "with the ID or IMAGE of each specimen and its label), or --label-regex (which finds "
-            "the label in the IMAGE or ID)."
+            f"{path} has landmarks, and no column for --label. Use --labels FILE (a table with the "
+            "ID or IMAGE of each specimen and its label), or --label-regex (which finds the label "
+            "in the IMAGE or ID)."
         )
-    try:
-        file = read_tps(path, negative="keep" if keep_negative else "missing")
-    except ValueError as problem:
-        # replace advice for Python by advice for the command line
-        text = str(problem).replace("negative='keep'", "--keep-negative")
-        text = text.replace("pass missing='nan' to read it as NaN", "remove the specimen")
-        raise InputError(text) from None
-    found: NDArray[np.str_] | None = None
-    name = label_regex
+    name = label_regex if found is None else label
     if labels is not None:
         found, name = _labels_from_table(path, file, Path(labels), label)
     elif label_regex is not None:
         found = _labels_from_names(path, file, label_regex)
     columns = checks.column_names(*file.landmarks.shape[1:])
-    return Data(str(path), "shapes", file.landmarks, columns, tuple(file.ids), found, name, "ID")
+    ids = tuple(file.ids)
+    return Data(str(path), "shapes", file.landmarks, columns, ids, found, name, "ID", notes)
 
 
-def _labels_from_names(path: Path, file: TPSFile, pattern: str) -> NDArray[np.str_]:
+def _read_tps(path: Path, negative: Literal["keep", "missing"]) -> tuple[TPSFile, Notes]:
+    """Read a TPS file. Negative coordinates beside positive ones are positions, with a note."""
+    try:
+        return read_tps(path, missing="nan", negative=negative), ()
+    except ValueError as problem:
+        if "negative='keep'" not in str(problem):
+            raise InputError(str(problem)) from None
+    try:
+        file = read_tps(path, missing="nan", negative="keep")
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
+    note = (
+        "Coordinates have both signs, so negative ones were read as positions, not as missing "
+        "landmarks."
+    )
+    return file, (note,)
+
+
+def complete_landmarks(data: Data, missing: str | None) -> Data:
+    """Drop specimens with missing landmarks or labels, or estimate landmarks; add a note."""
+    if missing == "estimate" and np.isnan(data.X).any():
+        try:
+            X, estimated = estimate_landmarks(data.X)
+        except ValueError as problem:
+            raise InputError(f"{data.path}: {problem}") from None
+        filled = (data.ids[i] for i in np.flatnonzero(estimated.any(axis=1)))
+        note = f"{estimated.sum()} missing landmarks were estimated, of {format_names(filled, 20)}."
+        data = replace(data, X=X, notes=(*data.notes, note))
+    incomplete = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
+    if data.labels is not None:
+        incomplete |= [checks.is_missing_label(label) for label in data.labels]
+    count, n = int(incomplete.sum()), len(data)
+    if not count:
+        return data
+    what = f"{count} of {n} specimens have missing landmarks or labels"
+    names = format_names((data.ids[i] for i in np.flatnonzero(incomplete)), _MAX_LISTED)
+    if missing == "error" or (missing is None and count > _MAX_DROPPED * n) or count == n:
+        raise InputError(
+            f"{data.path}: {what}: {names}. Use --missing drop to leave them out, or --missing "
+            "estimate to estimate the landmarks from the other specimens."
+        )
+    keep = np.flatnonzero(~incomplete)
+    note = f"{what} and were left out: {names}. Use --missing estimate to keep them."
+    labels = None if data.labels is None else data.labels[keep]
+    ids = tuple(data.ids[i] for i in keep)
+    return replace(data, X=data.X[keep], ids=ids, labels=labels, notes=(*data.notes, note))
+
+
+def fix_mirrored(data: Data) -> Data:
+    """Reflect specimens that are mirror images of the others; add a note."""
+    found = find_landmark_errors(data.X).mirrored
+    if not len(found):
+        return replace(data, notes=(*data.notes, "No specimen is mirrored."))
+    names = format_names((data.ids[i] for i in found), 20)
+    note = f"{len(found)} mirrored specimens were reflected: {names}."
+    return replace(data, X=reflect_specimens(data.X, found), notes=(*data.notes, note))
+
+
+def landmark_notes(data: Data) -> list[str]:
+    """Return notes on specimens that were probably digitised wrongly."""
+    found, notes = find_landmark_errors(data.X), []
+    ids = data.ids
+    if len(found.mirrored):
+        names = format_names((ids[i] for i in found.mirrored), 20)
+        notes.append(
+            f"{len(found.mirrored)} of {len(data)} specimens look mirrored: {names}. They would "
+            "distort the result. Use --fix-mirrored to reflect them."
+        )
+    for i, first, second in found.swapped:
+        notes.append(
+            f"Landmarks {first + 1} and {second + 1} of specimen {quote(ids[i])} look exchanged."
+        )
+    for i, landmark in found.displaced:
+        notes.append(f"Landmark {landmark + 1} of specimen {quote(ids[i])} is far from its place.")
+    if len(found.outlying):
+        names = format_names((ids[i] for i in found.outlying), _MAX_LISTED)
+        notes.append(f"Far from the mean shape: {names}. Check these specimens.")
+    return notes
+
+
+def _labels_from_names(path: Path, file: Specimens, pattern: str) -> NDArray[np.str_]:
     """Return the labels that a regular expression finds in the IMAGE, or else in the ID."""
     try:
         expression = re.compile(pattern)
@@ -90,7 +230,7 @@ def _labels_from_names(path: Path, file: TPSFile, pattern: str) -> NDArray[np.st
 
 
 def _labels_from_table(
-    path: Path, file: TPSFile, labels: Path, label: str | None
+    path: Path, file: Specimens, labels: Path, label: str | None
 ) -> tuple[NDArray[np.str_], str]:
     """Return the label of each specimen from a table, and the name of the label column."""
     if labels.is_dir():
@@ -122,15 +262,11 @@ def _labels_from_table(
         )
     chosen = _label_column(table, column, label)
     found = [rows[known[key]][chosen] for key in keys]
-    for key, text in zip(keys, found, strict=True):
-        if checks.is_missing_label(text):
-            place = f"{labels}, line {lines[known[key]]} ({quote(key)})"
-            raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]
 
 
 def _matching_column(
-    path: Path, file: TPSFile, table: TextTable, rows: list[list[str]]
+    path: Path, file: Specimens, table: TextTable, rows: list[list[str]]
 ) -> tuple[list[str], int]:
     """Return names that identify the specimens, and the column that holds most of them."""
     lists = [list(file.ids)]

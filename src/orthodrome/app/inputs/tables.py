@@ -7,21 +7,20 @@ import csv
 import math
 import re
 import warnings
-from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
-from ..._core.types import Floats
 from ...plots._extras import require
+from ...preprocessing import MISSING
 from . import checks
 from .checks import format_names, quote
-from .data import Data, InputError
+from .data import InputError, RawTable
 
 _SNIFFED_BYTES = 1 << 16
 _SNIFFED_RECORDS = 20
@@ -49,24 +48,18 @@ _BINARY = {
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
-# Cells that mean a missing value, in lower case.
-_MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 _INFINITE = frozenset({"inf", "infinity"})
 # Bytes per row in addition to its numbers: its name and perhaps its label.
 _BYTES_PER_ROW = 200
-_COPIES = 2  # the chunks, and the array concatenated from them
-_CHUNK_CELLS = 1 << 20
-_CHUNK_ROWS = 1000  # minimum, since pandas has a cost per column of a chunk
+_COPIES = 3  # what pandas reads, the columns, and the array made from them
 _MAX_PANDAS_COLUMNS = 20_000  # with more, pandas needs much memory
-
-
-#: The features, the text columns by position, and the decimal separator.
-_Columns = tuple[Floats, dict[int, list[str]], str]
+_MISSING_CELLS = sorted({form for cell in MISSING for form in (cell, cell.upper(), cell.title())})
+_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
 def read_table(
     path: Path, *, label: str | None = None, columns: Sequence[str] | None = None
-) -> Data:
+) -> RawTable:
     """Read a text table (csv, tsv, txt); see :func:`read_data`."""
     table = open_table(path)
     chosen = checks.choose_columns(table.path, table.names, label, columns)
@@ -76,16 +69,34 @@ def read_table(
         f"{path}, about {rows:.0f} rows,",
         f"Use a sample of the rows, or fewer of its {len(table.names)} columns (--columns).",
     )
-    X, texts, decimal = _read_with_pandas(table, chosen) or _read_records(table, chosen)
-    notes = ("Numbers were read with decimal commas.",) if decimal == "," else ()
-    names, ids, id_name, labels = table.names, checks.row_names(len(X)), None, None
-    if chosen.ids is not None:
-        ids, id_name = tuple(texts[chosen.ids]), names[chosen.ids] or "(no name)"
-    if chosen.label is not None:
-        labels = np.array(texts[chosen.label], dtype=np.str_)
-    columns = tuple(names[i] for i in chosen.features)
-    notes = (*table.notes, *notes)
-    return Data(table.path, "table", X, columns, ids, labels, label, id_name, notes)
+    decimal, notes = ".", table.notes
+    frame = _read_frame(table, chosen, decimal)
+    if table.separator != "," and _has_comma_numbers(frame, chosen):
+        decimal, notes = ",", (*notes, "Numbers were read with decimal commas.")
+        frame = _read_frame(table, chosen, decimal)
+    if frame.empty:
+        raise InputError(
+            f"{table.path} has a header but no rows. Its columns are {format_names(table.names)}."
+        )
+    features = frame[list(chosen.features)]
+    for i in chosen.features:
+        _check_numbers(table, features[i], i, decimal)
+    texts = {i: [restore_formula(cell.strip()) for cell in frame[i]] for i in chosen.texts}
+    return RawTable(
+        table.path,
+        features.set_axis([table.names[i] for i in chosen.features], axis=1),
+        checks.row_names(len(frame)) if chosen.ids is None else tuple(texts[chosen.ids]),
+        None if chosen.label is None else texts[chosen.label],
+        label,
+        None if chosen.ids is None else table.names[chosen.ids] or "(no name)",
+        notes,
+        locate=partial(_locate, table),
+    )
+
+
+def _locate(table: TextTable, row: int) -> str:
+    line, _ = next(islice(table.records(), row, None))
+    return f"line {line} (data row {row + 1})"
 
 
 def _estimated_rows(path: Path) -> float:
@@ -94,106 +105,100 @@ def _estimated_rows(path: Path) -> float:
     return path.stat().st_size * max(head.count(b"\n"), 1) / len(head)
 
 
-# ---------------------------------------------------------------------------- with pandas
-
-
-def _read_with_pandas(table: TextTable, chosen: checks.Selection) -> _Columns | None:
-    """Read the columns quickly; return None if the file needs the slower reader."""
-    first = next(table.records(), None)
-    if first is None or not table.plain or len(table.names) > _MAX_PANDAS_COLUMNS:
-        return None
-    cells = [first[1][i] for i in chosen.features]
-    for decimal in "." if table.separator == "," else ".,":
-        # pandas would read a column of True and False as numbers
-        if not all(is_number(cell.replace(decimal, ".")) for cell in cells):
+def _read_frame(table: TextTable, chosen: checks.Selection, decimal: str) -> Any:
+    """Read all columns as numbers, with NaN for missing cells, or as text, with None."""
+    frame = _read_with_pandas(table, chosen, decimal)
+    if frame is None:
+        pandas = require("pandas", "Tables", "cli")
+        records = [cells for _, cells in table.records()]
+        frame = pandas.DataFrame(records, columns=range(len(table.names)), dtype=object)
+    for i in chosen.features:
+        if frame[i].dtype.kind in "fiub":
             continue
-        try:
-            return _read_chunks(table, chosen, decimal)
-        except (ValueError, OverflowError, Warning):  # pandas warns if it drops cells
-            continue
-    return None
+        cells = frame[i].map(str, na_action="ignore").str.strip()
+        present = cells.notna() & ~cells.str.lower().isin(MISSING)
+        numbers = [_with_point(cell, decimal) for cell in cells[present]]
+        frame[i] = cells.astype(object).where(present, None)
+        if all(map(is_number, numbers)):
+            values = np.full(len(frame), np.nan)
+            values[present.to_numpy(dtype=bool)] = list(map(float, numbers))
+            frame[i] = values
+    return frame
 
 
-def _read_chunks(table: TextTable, chosen: checks.Selection, decimal: str) -> _Columns:
+def _read_with_pandas(table: TextTable, chosen: checks.Selection, decimal: str) -> Any:
+    """Read all columns quickly; return None if the file needs the slower reader."""
     pandas = require("pandas", "Tables", "cli")
-    features, width = list(chosen.features), len(table.names)
+    width = len(table.names)
+    if not table.plain or width > _MAX_PANDAS_COLUMNS:
+        return None
     # before 3.1, the default parser sometimes makes an error in the last bit
     is_old = tuple(map(int, pandas.__version__.split(".")[:2])) < (3, 1)
-    numbers: list[Floats] = []
-    texts: dict[int, list[str]] = {i: [] for i in chosen.texts}
-    with table.open() as file, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        if table.has_header:
-            next(table.raw_records(file))
-        for chunk in pandas.read_csv(
-            file,
-            sep=r"\s+" if table.separator == BLANKS else table.separator,
-            decimal=decimal,
-            header=None,
-            names=range(width),
-            index_col=False,
-            dtype=dict.fromkeys(range(width), object) | dict.fromkeys(features, np.float64),
-            keep_default_na=False,
-            chunksize=max(_CHUNK_CELLS // width, _CHUNK_ROWS),
-            float_precision="round_trip" if is_old else None,
-        ):
-            numbers.append(chunk[features].to_numpy(dtype=np.float64))
-            for i, column in texts.items():
-                column.extend(restore_formula(cell.strip()) for cell in chunk[i])
-            # pandas pads a line with too few cells with empty cells
-            if width - 1 not in features and (chunk[width - 1] == "").any():
-                raise ValueError("a line may have too few cells")
-    X = np.ascontiguousarray(np.concatenate(numbers))
-    labels = [] if chosen.label is None else texts[chosen.label]
-    if not np.isfinite(X).all() or any(map(checks.is_missing_label, labels)):
-        raise ValueError("a missing or infinite value")
-    return X, texts, decimal
+    try:
+        with table.open() as file, warnings.catch_warnings():
+            warnings.simplefilter("error")  # pandas warns if it drops cells
+            if table.has_header:
+                next(table.raw_records(file))
+            frame = pandas.read_csv(
+                file,
+                sep=r"\s+" if table.separator == BLANKS else table.separator,
+                decimal=decimal,
+                header=None,
+                names=range(width),
+                index_col=False,
+                dtype=dict.fromkeys(chosen.texts, object),
+                keep_default_na=False,
+                na_values=dict.fromkeys(chosen.features, _MISSING_CELLS),
+                low_memory=False,
+                float_precision="round_trip" if is_old else None,
+            )
+    except (ValueError, OverflowError, Warning):
+        return None
+    last = frame[width - 1]
+    if (last.isna() | (last == "")).any():
+        for _ in table.records():  # pandas pads lines with too few cells
+            pass
+        frame = frame[~(frame.isna() | (frame == "")).all(axis=1)]  # blank lines
+    return frame.reset_index(drop=True)
 
 
-# ---------------------------------------------------------------------------- record by record
+def _has_comma_numbers(frame: Any, chosen: checks.Selection) -> bool:
+    """Return whether a feature has a number with a decimal comma."""
+    for i in chosen.features:
+        if frame[i].dtype.kind not in "fiub":
+            cells = frame[i].dropna().astype(str).str.strip()
+            if cells.map(_COMMA_NUMBER.fullmatch).notna().any():
+                return True
+    return False
 
 
-def _read_records(table: TextTable, chosen: checks.Selection) -> _Columns:
-    """Read the columns record by record; raise errors with the line, row and column."""
-    decimal = _decimal(table, chosen)
-    numbers = array("d")
-    texts: dict[int, list[str]] = {i: [] for i in chosen.texts}
-    row = 0
+def _check_numbers(table: TextTable, column: Any, position: int, decimal: str) -> None:
+    """Raise if a number is infinite, or if less than half of a column is not a number."""
+    if column.dtype.kind in "fiub":
+        if not np.isinf(column.to_numpy(dtype=np.float64)).any():
+            return
+    else:
+        cells = [_with_point(cell, decimal) for cell in column.dropna().astype(str)]
+        n_numbers = sum(NUMBER.fullmatch(cell) is not None for cell in cells)
+        if n_numbers < len(cells) / 2 or all(map(is_number, cells)):
+            return
     for row, (line, cells) in enumerate(table.records(), start=1):
-        location = f"{table.path}, line {line} (data row {row})"
-        features = [_with_point(cells[i], decimal) for i in chosen.features]
-        try:
-            values = list(map(float, features))
-        except ValueError:
-            values = [math.nan]
-        # float() also accepts "1_000", "nan" and "1e999"
-        if not math.isfinite(sum(values)) or "_" in "".join(features):
-            for i, cell in zip(chosen.features, features, strict=True):
-                if not is_number(cell):
-                    where = f"{location}, column {quote(table.names[i])}: "
-                    raise InputError(where + _explain(table, chosen, decimal, cells[i]))
-        numbers.extend(values)
-        for i, column in texts.items():
-            column.append(restore_formula(cells[i].strip()))
-            if i == chosen.label and checks.is_missing_label(column[-1]):
-                raise checks.missing_label(location, table.names[i])
-    if not row:
+        cell, number = cells[position], _with_point(cells[position], decimal)
+        text = cell.strip().lower()
+        if text in MISSING or is_number(number):
+            continue
+        if is_number(cell):
+            reason = "has a decimal point, but other numbers of the file have decimal commas"
+            advice = "Use decimal points for all numbers."
+        elif NUMBER.fullmatch(number) or text.lstrip("+-") in _INFINITE:
+            reason, advice = "is infinite or too large", "Correct it, or remove the row."
+        else:
+            reason = "is not a number, but other cells of the column are"
+            advice = "Correct it, or leave the column out (--columns)."
         raise InputError(
-            f"{table.path} has a header but no rows. Its columns are {format_names(table.names)}."
+            f"{table.path}, line {line} (data row {row}), column {quote(table.names[position])}: "
+            f"{quote(cell)} {reason}. {advice}"
         )
-    X = np.frombuffer(numbers, dtype=np.float64).reshape(row, -1).copy()
-    return X, texts, decimal
-
-
-def _decimal(table: TextTable, chosen: checks.Selection) -> str:
-    """Return "," if a feature has a number with a decimal comma."""
-    if table.separator == ",":
-        return "."
-    for _, cells in table.records():
-        for i in chosen.features:
-            if cells[i].count(",") == 1 and is_number(cells[i].replace(",", ".")):
-                return ","
-    return "."
 
 
 def _with_point(cell: str, decimal: str) -> str:
@@ -201,33 +206,6 @@ def _with_point(cell: str, decimal: str) -> str:
     if decimal == ".":
         return cell
     return "." if "." in cell else cell.replace(",", ".")
-
-
-def _explain(table: TextTable, chosen: checks.Selection, decimal: str, cell: str) -> str:
-    """Return why a cell is not a finite number and what to do."""
-    if decimal == "," and is_number(cell):
-        return (
-            f"{quote(cell)} has a decimal point, but other numbers of the file have decimal "
-            "commas. Use decimal points for all numbers."
-        )
-    text, number = cell.strip().lower(), cell.replace(",", ".")
-    overflows = NUMBER.fullmatch(number) is not None and math.isinf(float(number))
-    if overflows or text.lstrip("+-") in _INFINITE:
-        return f"{quote(cell)} is infinite or too large. Correct it, or remove the row."
-    missing: Counter[str] = Counter()
-    not_numbers: Counter[str] = Counter()
-    for _, cells in table.records():
-        for i in chosen.features:
-            if cells[i].strip().lower() in _MISSING:
-                missing[table.names[i]] += 1
-            elif not is_number(_with_point(cells[i], decimal)):
-                not_numbers[table.names[i]] += 1
-    names = [table.names[i] for i in chosen.features]
-    if text in _MISSING:
-        counts = {name: missing[name] for name in names}
-        return f"the value is missing ({quote(cell)}). {checks.missing_advice(counts)}"
-    texts, numbers = ([n for n in names if (n in not_numbers) == kind] for kind in (True, False))
-    return f"{quote(cell)} is not a number. {checks.text_advice(texts, numbers)}"
 
 
 # ---------------------------------------------------------------------------- cells
