@@ -17,7 +17,7 @@ PACKAGE = "orthodrome"
 # From left to right; a room may import only rooms of an earlier entry, and itself.
 ORDER = (
     {"_core"},
-    {"spaces", "datasets"},
+    {"spaces", "datasets", "preprocessing"},
     {"kernels"},
     {"rows"},
     {"gram"},

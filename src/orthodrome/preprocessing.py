@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._core.checks import check_choice, check_flag
 from ._core.types import Floats
 
+__all__ = ["TableCleaner"]
+
 #: Cells that mean a missing value, in lower case.
 MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 

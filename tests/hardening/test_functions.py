@@ -5,6 +5,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,20 @@ CASES = calls(
     case(spaces.symmetric_matrices, vectors=spaces.symmetric_vectors(SPD)),
     case(spaces.log_euclidean_mean, X=SPD, sample_weight=WEIGHTS[:4]),
     case(spaces.log_euclidean_distance, X=SPD, Y=SPD[:2]),
+    case(spaces.find_landmark_errors, {"numbers": lambda found: found.distances}, X=SHAPES),
+    case(
+        spaces.reflect_specimens,
+        {"allowed": {("X", "all NaN"), ("X", "NaN"), ("X", "None among them")}},
+        X=SHAPES,
+        specimens=np.array([1, 3]),
+    ),
+    case(spaces.estimate_landmarks, {"numbers": lambda found: found[0]}, X=SHAPES),
+    case(spaces.read_nts, FILE | {"numbers": lambda found: found.landmarks}, path="good.nts"),
+    case(
+        spaces.read_morphologika,
+        FILE | {"numbers": lambda found: found.landmarks},
+        path="good.txt",
+    ),
     case(spaces.read_tps, FILE | {"numbers": lambda found: found.landmarks}, path="good.tps"),
     case(
         spaces.write_tps,
@@ -253,10 +268,8 @@ TRUSTING = {
     *("solve_components", "make_components", "weighted_problem", "affine_map", "tangent_frame"),
     *("orient_by_moments", "feature_axes", "radial_preimages", "fixed_point"),
     *("ridge", "fixed_point_preimages", "decode_components", "leave_one_out_preimages"),
-    *("available", "cache_folder"),
+    *("available", "cache_folder", "landmarks_from_table"),
 }
-#: To do: these do not check their arguments yet.
-UNCHECKED = {"find_landmark_errors", "reflect_specimens", "estimate_landmarks"}
 
 
 def test_every_public_function_is_called():
@@ -264,7 +277,7 @@ def test_every_public_function_is_called():
     rooms = (classification, coordinates, datasets, eigen, gram, kernels, metrics, preimage)
     for room in (*rooms, rows, spaces, sphere):
         public = {name for name in room.__all__ if inspect.isfunction(getattr(room, name))}
-        assert public <= called | TRUSTING | UNCHECKED
+        assert public <= called | TRUSTING
 
 
 def use(case, name, word, value):
@@ -295,6 +308,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with quiet():
         spaces.write_tps("good.tps", np.abs(SHAPES))
+        Path("good.nts").write_text("1 1 6 0 DIM=2\n1 2 3 4 5 7\n")
+        sections = "[individuals]\n1\n[landmarks]\n3\n[dimensions]\n2\n[rawpoints]\n1 2\n3 4\n5 7\n"
+        Path("good.txt").write_text(sections)
     orthodrome.save(KernelPCA(2), "good.orthodrome")
     (tmp_path / "data" / "uci").mkdir(parents=True)
     (tmp_path / "data" / "uci" / "wine.csv").touch()

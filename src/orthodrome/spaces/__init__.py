@@ -6,7 +6,13 @@ from .digitizing import (
     find_landmark_errors,
     reflect_specimens,
 )
-from .landmark_text import LandmarkFile, landmarks_from_table, read_morphologika, read_nts
+from .landmark_text import (
+    LandmarkFile,
+    TableLandmarks,
+    landmarks_from_table,
+    read_morphologika,
+    read_nts,
+)
 from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
 from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape
 from .spd import (
@@ -24,6 +30,7 @@ __all__ = [
     "LandmarkErrors",
     "LandmarkFile",
     "TPSFile",
+    "TableLandmarks",
     "as_complex",
     "as_points",
     "centroid_size",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import RBFInterpolator
 
-from .._core.checks import as_array
+from .._core.checks import as_array, numbers_expected
 from .._core.types import Floats, Indices
 
 # With fewer specimens there is no telling what is typical.
@@ -25,6 +25,9 @@ _SUSPICIOUS = 6.0
 _SAMPLE_SIZE = 64
 
 _MEAN_STEPS = 10
+
+# Larger coordinates would overflow.
+_LARGEST = 1e300
 
 # Smoothing of splines over specimens of unit size.
 _SMOOTHING = 0.1
@@ -127,7 +130,7 @@ def reflect_specimens(X: ArrayLike, specimens: ArrayLike) -> Floats:
     X : array-like of shape (n, k, 2) or (n, k, 3)
         Landmarks.
     specimens : array-like of int
-        The specimens to reflect. Their first coordinate changes its sign about their mean.
+        The specimens to reflect. Their first coordinate is reflected within its range.
 
     Returns
     -------
@@ -141,10 +144,17 @@ def reflect_specimens(X: ArrayLike, specimens: ArrayLike) -> Floats:
             [0., 0.],
             [1., 3.]]])
     """
-    found = _as_landmarks(X).copy()
-    chosen = np.asarray(specimens, dtype=np.intp)
+    found = _as_landmarks(X, missing=True)
+    chosen = as_array(specimens, "specimens", "reflect_specimens")
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise ValueError("specimens of reflect_specimens must be a list of row numbers.")
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < len(found)):
+        raise ValueError(f"specimens of reflect_specimens must be from 0 to {len(found) - 1}.")
+    chosen = chosen.astype(np.intp)
     x = found[chosen, :, 0]
-    found[chosen, :, 0] = 2 * np.nanmean(x, axis=1, keepdims=True) - x
+    found[chosen, :, 0] = (
+        np.nanmin(x, axis=1, keepdims=True) + np.nanmax(x, axis=1, keepdims=True) - x
+    )
     return found
 
 
@@ -182,7 +192,7 @@ def estimate_landmarks(X: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
     >>> filled[1, 2].round(6), estimated.sum()
     (array([2., 2.]), np.int64(1))
     """
-    landmarks = _as_landmarks(X).copy()
+    landmarks = _as_landmarks(X, missing=True)
     missing = np.asarray(np.isnan(landmarks).any(axis=2))
     incomplete = np.flatnonzero(missing.any(axis=1))
     if len(incomplete) == len(landmarks):
@@ -207,11 +217,20 @@ def estimate_landmarks(X: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
 # ---------------------------------------------------------------------------- shapes
 
 
-def _as_landmarks(X: ArrayLike) -> Floats:
-    landmarks = as_array(X, "X", "the landmarks").astype(np.float64)
-    if landmarks.ndim != 3 or landmarks.shape[2] not in (2, 3):
+def _as_landmarks(X: ArrayLike, *, missing: bool = False) -> Floats:
+    """Return landmarks as floats; NaN is allowed only if `missing`."""
+    owner = "the landmarks"
+    with numbers_expected(X, "X", owner):
+        landmarks = np.array(X, dtype=np.float64)
+    if landmarks.ndim != 3 or landmarks.shape[2] not in (2, 3) or not landmarks.size:
         raise ValueError(
             f"X must be landmarks of shape (n, k, 2) or (n, k, 3); got {landmarks.shape}."
+        )
+    if np.iscomplexobj(X) or np.any(np.abs(landmarks) > _LARGEST):
+        raise ValueError(f"X must hold real numbers of at most {_LARGEST:g}.")
+    if not missing and np.isnan(landmarks).any():
+        raise ValueError(
+            "X has missing landmarks. Leave out these specimens, or call estimate_landmarks first."
         )
     return landmarks
 
@@ -219,11 +238,10 @@ def _as_landmarks(X: ArrayLike) -> Floats:
 def _preshapes(X: ArrayLike) -> Floats:
     """Return centred landmarks of unit size."""
     landmarks = _as_landmarks(X)
-    if not np.all(np.isfinite(landmarks)):
-        raise ValueError(
-            "X has missing landmarks. Leave out these specimens, or call estimate_landmarks first."
-        )
     landmarks -= landmarks.mean(axis=1, keepdims=True)
+    # scaled first, so that squares do not underflow
+    largest = np.abs(landmarks).max(axis=(1, 2), keepdims=True)
+    landmarks /= np.where(largest > 0, largest, 1.0)
     sizes = np.linalg.norm(landmarks, axis=(1, 2), keepdims=True)
     return landmarks / np.where(sizes > 0, sizes, 1.0)
 

@@ -6,11 +6,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.checks import check_path
 from .._core.types import Floats
 from .shapes import MIN_LANDMARKS
 
@@ -291,7 +291,7 @@ def _text(cell: Any) -> str:
 
 def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     """Return the lines that are not empty, with their numbers."""
-    raw = Path(path).read_bytes()
+    raw = check_path(path, "path", "the reader of landmarks").read_bytes()
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
