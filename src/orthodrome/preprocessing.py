@@ -124,8 +124,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         for i, kind in enumerate(self.kinds_):
             if kind == "text" and self.text == "error":
                 raise ValueError(
-                    f"Column {names[i]!r} holds text. Leave it out, or set text='onehot' or "
-                    "text='ignore'."
+                    f"Column {names[i]!r} holds text. Leave it out, or set text to 'onehot' or "
+                    "'ignore'."
                 )
             if kind == "text" and self.text == "onehot":
                 self.categories_[i] = sorted({cell for cell in columns[i] if cell is not None})

@@ -96,10 +96,8 @@ def _fit(cleaner: TableCleaner, raw: RawTable, values: Any) -> None:
     try:
         cleaner.fit(values)
     except ValueError as error:
-        advice = ""
-        if "holds text" in str(error):
-            advice = " On the command line: --text onehot, or --text ignore."
-        raise InputError(f"{raw.path}: {error}{advice}") from None
+        text = str(error).replace("set text to 'onehot' or 'ignore'", "use --text onehot or ignore")
+        raise InputError(f"{raw.path}: {text}") from None
 
 
 def _names(cleaner: TableCleaner, raw: RawTable) -> tuple[str, ...]:
