@@ -1,5 +1,6 @@
 """Valid files with changed bytes and correct checksums."""
 
+import gzip
 import hashlib
 import io
 import json
@@ -126,3 +127,10 @@ def of_png(content: bytes, rng: np.random.Generator) -> bytes:
 def png_chunk(name: bytes, data: bytes) -> bytes:
     """Return a chunk with its length and checksum."""
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def of_gzip(content: bytes, rng: np.random.Generator) -> bytes:
+    """Change the content of a gzip file, or its bytes."""
+    if rng.random() < 0.2:
+        return plain(content, rng)
+    return gzip.compress(plain(gzip.decompress(content), rng), mtime=0)

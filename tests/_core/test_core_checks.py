@@ -1,5 +1,6 @@
 """Checks of parameters, weights, matrices and labels, and reports of status and progress."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from orthodrome._core.checks import (
+    RowError,
     check_choice,
     check_columns,
     check_finite_vector,
@@ -180,3 +182,9 @@ def test_every_status_but_convergence_has_advice_and_one_warning():
             continue
         with pytest.warns(ConvergenceWarning, match=rf"A fit: {status.value} \(detail\)"):
             warn_unless_converged(status, "A fit", "detail")
+
+
+def test_row_errors_survive_pickling():
+    error = pickle.loads(pickle.dumps(RowError("Row {0} of {{}} is {{odd}}.", 1)))
+    assert str(error) == "Row 1 of {} is {odd}."
+    assert str(error.renumbered(np.array([4, 7]))) == "Row 7 of {} is {odd}."

@@ -4,11 +4,12 @@ import errno
 import os
 import stat
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from orthodrome._core.files import temporary_map, write_atomically, write_together
+from orthodrome._core.files import temporary_map, writable_folder, write_atomically, write_together
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links and permissions as on POSIX systems")
 
@@ -106,3 +107,68 @@ def test_concurrent_writers_of_one_file(tmp_path):
         thread.join()
     assert not failed
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_folders(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(NotADirectoryError) as caught, writable_folder(tmp_path / "file"):
+        pass
+    assert caught.value.filename == str(tmp_path / "file")
+
+    def interrupted(write):
+        with writable_folder(tmp_path / "a" / "b" / "c") as folder:
+            if write:
+                (folder.parent / "part.csv").write_text("1,2")
+            raise KeyboardInterrupt
+
+    for write in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(write)
+        assert (tmp_path / "a").exists() is write  # a folder that holds something stays
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["part.csv"]
+
+
+def test_several_files_are_written_or_none(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "folder").mkdir()
+    for bad in ("folder", "absent/b"):
+        with pytest.raises(OSError, match=bad):
+            write_together({tmp_path / "a": b"new", tmp_path / bad: b"new"})
+        assert (tmp_path / "a").read_bytes() == b"old"
+        assert sorted(os.listdir(tmp_path)) == ["a", "folder"]
+    write_together({tmp_path / "a": b"new", tmp_path / "b": lambda file: file.write(b"too")})
+    assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
+
+
+def test_errors_name_the_path_as_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop").symlink_to("loop")
+    for path in ("file/below", "absent/file", "loop", "."):
+        with pytest.raises(OSError, match=f"'{path}'"):
+            write_atomically(path, b"new")
+    assert sorted(os.listdir()) == ["file", "loop"]
+    assert (tmp_path / "loop").is_symlink()
+
+
+@posix
+def test_links_are_followed(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    for link, target in (("link", "real"), ("new", "made")):
+        (tmp_path / link).symlink_to(target)
+        write_atomically(tmp_path / link, b"new")
+        assert (tmp_path / link).is_symlink()
+        assert (tmp_path / target).read_bytes() == b"new"
+
+
+def test_old_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # as if killed
+        patch.setattr(os, "replace", lambda *_: None)
+        write_atomically(tmp_path / "a", b"left")
+    (leftover,) = tmp_path.iterdir()
+    write_atomically(tmp_path / "a", b"")
+    assert leftover.exists()  # it is recent
+    os.utime(leftover, (0, 0))
+    write_atomically(tmp_path / "a", b"")
+    assert os.listdir(tmp_path) == ["a"]

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bounded import in_child
 from orthodrome._core import threads
-from orthodrome._core.threads import n_threads, run_in_threads, single_threaded_blas
+from orthodrome._core.threads import n_threads, run_in_threads, run_over_rows, single_threaded_blas
 
 
 def blas_threads():
@@ -166,3 +166,17 @@ def test_a_lock_is_released_in_a_forked_child(kind):
         other.submit(lock.__exit__).result()
     with lock, lock:
         pass
+
+
+def test_nested_calls_use_one_thread(two_threads):
+    both = threading.Barrier(2)  # so that each worker has its own thread
+
+    def outer(worker, n_workers):
+        both.wait(10)
+        inner = run_in_threads(lambda s, n: (threading.get_ident(), n), 4)
+        return threading.get_ident(), inner, run_over_rows(lambda rows: rows, 5000)
+
+    for thread, inner, slices in run_in_threads(outer, 2):
+        assert inner == [(thread, 1)]
+        assert slices == [slice(0, 5000)]
+    assert len(run_in_threads(lambda s, n: n, 2)) == 2  # afterwards there are two again

@@ -1,7 +1,9 @@
 """The command line, through real processes."""
 
+import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -202,3 +204,57 @@ def test_demo_prints_the_path_of_its_page(monkeypatch, capsys, tmp_path):
     text, facts = capsys.readouterr().out.splitlines()
     assert text == json.loads(facts)["files"]["index.html"] == str(page.resolve())
     assert calls == ["here", "here"]
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("demo", "--nonsense"), ("demo", "--out")])
+def test_invalid_command_lines(arguments, capsys):
+    assert app.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Error" in captured.err
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_missing_module_of_a_command_is_one_line(debug):
+    code = (
+        "import sys; sys.modules['scipy'] = None\n"
+        "from orthodrome.app import main; sys.exit(main(['info', 'x.csv']))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"ORTHODROME_DEBUG": debug},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 1
+    assert "scipy" in result.stderr.splitlines()[-1]
+    assert ("Traceback" in result.stderr) == bool(debug)
+    assert debug or len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_in_a_process(table, closed):
+    line = f"{shlex.quote(sys.executable)} -m orthodrome info {shlex.quote(table)} {closed}"
+    result = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=120)
+    assert result.returncode == 0
+    assert b"Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, encoding):
+    streams = {name: io.TextIOWrapper(io.BytesIO(), encoding) for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(sys, name, stream)
+    assert app.main(["info", table]) == 0
+    assert app.main(["info", table, "--json"]) == 0
+    last = streams["stdout"].buffer.getvalue().splitlines()[-1]
+    assert json.loads(last)["columns"] == ["σ", "v"]
+    assert app.main(["info", "--help"]) == 0
+    assert app.main(["embed", table, "--sigma", "σ"]) == 1
+    printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
+    assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
+    assert b"--sigma \\u03c3: give a number" in printed["stderr"]

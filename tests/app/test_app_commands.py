@@ -476,3 +476,45 @@ def test_folds_are_not_used_for_training(here, capsys):
     file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
     options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
     assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8
+
+
+def test_rows_of_an_unknown_class(trees, here, capsys):
+    X, names = blobs(12, seed=1)
+    names[:2] = "elm"
+    test = write_labelled(here / "test.csv", X, names)
+    printed = run(capsys, "classify", trees, "--label", "kind", "--test", test, "--json")
+    assert json.loads(printed.out)["accuracy"] == pytest.approx(10 / 12)
+    assert "2 rows have labels that are not in the training data (elm)" in printed.err
+    assert "elm" in (here / "classification/report.html").read_text("utf-8")
+
+
+def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
+    columns = ["height", "girth", "age", "shade"]
+    save(KernelPCA(2).fit(blobs()[0]), here / "model", notes={"columns": columns})
+
+    def fail(*_):
+        raise errors.pop()
+
+    monkeypatch.setattr("orthodrome.app.session.predicted_table", fail)
+    monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
+    errors = [IndexError("5 is out of bounds")]
+    printed = run(capsys, "predict", "model", trees, "--quiet", code=1)
+    words = f"orthodrome: model cannot predict {trees}: IndexError: 5 is out of bounds\n"
+    assert printed.err == words
+    errors = [MemoryError()]
+    assert "out of memory" in run(capsys, "predict", "model", trees, code=1).err
+    monkeypatch.setenv("ORTHODROME_DEBUG", "1")
+    errors = [IndexError("5 is out of bounds")]
+    with pytest.raises(IndexError):
+        app.main(["predict", "model", trees])
+
+
+def test_model_without_notes_takes_columns_in_order(here, capsys):
+    X, _ = blobs()
+    save(KernelPCA(2).fit(X), here / "model")
+    table = write_csv(here / "a.csv", list("abcd"), X[:3])
+    assert len(run(capsys, "predict", "model", table).out.splitlines()) == 4
+    narrow = write_csv(here / "b.csv", list("abc"), X[:3, :3])
+    printed = run(capsys, "predict", "model", narrow, code=1)
+    assert "orthodrome: model cannot predict " in printed.err
+    assert "X has 3 features, but KernelPCA is expecting 4 features" in printed.err

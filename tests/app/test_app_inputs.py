@@ -4,6 +4,7 @@ import csv
 import os
 import struct
 import sys
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -590,3 +591,39 @@ def test_photo_is_turned_upright(tmp_path):
     exif[0x0112] = 6  # a quarter turn
     pil.new("L", (4, 2)).save(tmp_path / "a.jpg", exif=exif)
     assert read_image(tmp_path / "a.jpg").shape == (4, 2)
+
+
+def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    rejected(tmp_path / "b.npz")
+    rejected(write("c.npz", PNG), ".npz")
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, X=np.zeros((2000, 500)))
+    assert path.stat().st_size < 50_000
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    rejected(path, "of memory")
+
+
+def test_parquet_rejected(tmp_path, monkeypatch):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+
+    def written(names, *columns):
+        parquet.write_table(pyarrow.table(list(map(pyarrow.array, columns)), names=names), path)
+        return path
+
+    numbers = [1.0, float("inf")]
+    rejected(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
+    rejected(written(["a", "a"], numbers, numbers), "several columns called 'a'")
+    rejected(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns but no rows: 'a'")
+    monkeypatch.setattr(memory, "available_memory", lambda: 100)
+    rejected(written(["a"], numbers), "2 rows, would need about 432 B of memory", "--columns")
+
+
+def test_negative_landmarks_are_missing_unless_kept(write):
+    specimens = [f"LM=3\n1 2\n{x} {x}\n5 6.{i}\nID={i}\n" for i, x in enumerate([3, 4, -1])]
+    path = write("a.tps", "".join(specimens))
+    rejected(path, "1 of 3 specimens have missing landmarks")
+    assert read_data(path, keep_negative=True).X[2, 1].tolist() == [-1, -1]

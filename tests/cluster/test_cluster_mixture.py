@@ -197,3 +197,14 @@ def test_errors_about_batches_name_the_estimator_that_was_given_them():
     ):
         with pytest.raises(ValueError, match=words):
             fails()
+
+
+def test_a_model_with_other_training_points_is_corrupt():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    K = Gaussian(1.0)(X)
+    weights = np.where(np.arange(12) < 2, 0.0, 1.0)
+    model = GeodesicMixture(2, n_modes=1, kernel="precomputed", random_state=0)
+    model.fit(K, sample_weight=weights)
+    model._columns_ = model._columns_[:-1]
+    with pytest.raises(ValueError, match=r"GeodesicMixture is corrupt: it has 9 .* pga_ has 10"):
+        model.predict(K)

@@ -2,6 +2,7 @@
 
 import hashlib
 import http.server
+import importlib.util
 import io
 import json
 import os
@@ -339,3 +340,64 @@ def test_killed_in_the_middle_of_a_transfer(publish, server, cache, temporary, s
     server.halted.clear()
     assert load("small", verbose=False).data.shape == (3, 2)
     assert files_under(cache) == ["folder/small.csv"]
+
+
+def test_an_interrupted_download_leaves_nothing(publish, server, cache, temporary, monkeypatch):
+    publish("small.data", small=RAW)
+    server.cut_short.add("small.data")
+    with pytest.raises(FileNotFoundError, match=r"Tried http://127\.0\.0\.1:\d+/small\.data"):
+        load("small", verbose=False)
+    assert server.asked == ["small.data"]
+    assert not cache.exists()
+    assert list(temporary.iterdir()) == []
+
+    def interrupted(self, url, output_file, pooch):
+        Path(output_file).write_bytes(b"1.5")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pooch.HTTPDownloader.__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            load("small", verbose=False)
+    assert not cache.exists()
+    assert list(temporary.iterdir()) == []
+    server.cut_short.clear()
+    assert load("small", verbose=False).data.shape == (3, 2)
+
+
+def test_the_error_names_every_failure_and_the_file_to_place(publish, cache):
+    publish("first.data", "second.data", second=b"1,2\n")
+    with pytest.raises(FileNotFoundError) as caught:
+        load("small", verbose=False)
+    for part in (
+        "first.data: HTTPError: 404",
+        "second.data: ValueError: Row 1 has 2 fields",
+        str(cache / "folder" / "small.csv"),
+        "Licence: free for tests",
+    ):
+        assert part in str(caught.value)
+
+
+def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, monkeypatch):
+    publish("small.data", small=RAW)
+
+    def refuse(*arguments):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.warns(UserWarning, match="cannot be stored"):
+        assert load("small", verbose=False).data.shape == (3, 2)
+    assert files_under(cache) == []
+
+
+def test_openml_without_network_or_pandas(register, cache, monkeypatch):
+    pytest.importorskip("pandas")
+    register("small.csv", OPENML_TABLE, columns=COLUMNS, sources=(Source(data_id=7),))
+    with pytest.raises(FileNotFoundError, match=r"Tried https://www\.openml\.org/d/7: gaierror"):
+        load("small")
+    find = importlib.util.find_spec
+    without = {"pandas": None}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: without.get(name, find(name)))
+    with pytest.raises(FileNotFoundError, match="Tables of OpenML need pandas: pip"):
+        load("small")
+    assert not cache.exists()

@@ -1,11 +1,17 @@
 """Runs that are interrupted, killed, extended: the end is that of a run never interrupted."""
 
+import io
+import os
+import pickle
+import signal
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_hebbian import GAINS, Counted, check_same_run, random_start, without_limit
 from orthodrome import KernelPCA, KernelPGA
+from orthodrome._core.status import Status
 from orthodrome.eigen import Hebbian, hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
@@ -212,3 +218,77 @@ def test_estimators_go_on_from_a_checkpoint(Estimator, tmp_path):
     for other in ({"data": 1}, {"sigma": 2.5}, {"sample_weight": None}):
         with pytest.raises(ValueError, match="checkpoint of another run"):
             fit(**other)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+@pytest.mark.parametrize("gain", ["et", "smd"])
+def test_killed(gain, tmp_path):
+    """SIGKILL in the middle of a pass."""
+    from bounded import in_child  # for POSIX only
+
+    path, limit = tmp_path / "run", rows_until(2, 3)
+    dying = Counted(DenseGram(matrix()), limit, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    assert in_child(lambda: run(dying, path, gain=gain)).code == -signal.SIGKILL
+    operator = counted()
+    check_same_run(run(operator, path, gain=gain), run(matrix(), gain=gain))
+    assert operator.n_rows == COMPARED + (N_PASSES - 2) * (N + ESTIMATE)
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_a_finished_run_can_be_extended(tmp_path):
+    path, settings = tmp_path / "run", {"n_passes": 200, "random_state": None}
+    first = run(matrix(), path, tol=0.05, **settings)
+    second = run(matrix(), path, tol=0.01, **settings)
+    assert first.converged
+    assert second.seed == first.seed  # without a seed, that of the file is used
+    check_same_run(second, run(matrix(), tol=0.01, n_passes=200, random_state=first.seed))
+    assert second.n_passes > first.n_passes
+    assert run(matrix(), path, tol=0.5, **settings).n_passes == second.n_passes
+
+
+def test_a_run_that_diverged_stays_so(tmp_path):
+    """The same call again ends in the same way, and does not try the pass again."""
+    path, operator = tmp_path / "run", counted()
+    with pytest.warns(ConvergenceWarning):
+        first = run(matrix(), path, eta0=1e3)
+    with pytest.warns(ConvergenceWarning, match="Pass 1 diverged and was undone"):
+        again = run(operator, path, eta0=1e3)
+    check_same_run(again, first)
+    assert again.status is Status.DIVERGED
+    assert operator.n_rows == COMPARED + ESTIMATE
+
+
+class Trap:
+    """Unpickling it is noticed."""
+
+    sprung = False
+
+    def __reduce__(self):
+        return (setattr, (Trap, "sprung", True))
+
+
+def saved(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+FOREIGN = {
+    "empty": b"",
+    "pickle": pickle.dumps(Trap()),
+    "other arrays": saved(a=np.eye(3)),
+    "no JSON": saved(meta=np.array("{")),
+    "no dictionary": saved(meta=np.array("[1, 2]")),
+    "another format": saved(meta=np.array('{"format": "of the future"}')),
+    "pickled meta": saved(meta=np.array([Trap()], dtype=object)),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_files_are_refused(name, tmp_path):
+    path = tmp_path / "run"
+    path.write_bytes(FOREIGN[name])
+    with pytest.raises(ValueError, match=r"cannot be read as a checkpoint.*Delete it"):
+        run(matrix(), path)
+    assert path.read_bytes() == FOREIGN[name]
+    assert not Trap.sprung

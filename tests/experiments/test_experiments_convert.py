@@ -302,3 +302,39 @@ def test_motion_set_of_two_trials():
     assert fields["joints"].tolist() == ["root", "upper", "lower", "stump"]
     assert fields["parents"].tolist() == [-1, 0, 1, 0]
     np.testing.assert_array_equal(fields["frames"][:2], fields["frames"][2:])
+
+
+def test_faces_in_an_archive():
+    pytest.importorskip("PIL", reason="reading pictures needs pillow")
+    pixels = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("README", "text")
+        for person, number in [(10, 1), (2, 10), (2, 2), (1, 1)]:
+            body = (pixels + 10 * person + number).tobytes()
+            archive.writestr(f"att_faces/s{person}/{number}.pgm", b"P5\n3 2\n255\n" + body)
+    fields = fields_of("orl_faces", [stream.getvalue()])
+    assert fields["target_names"][fields["target"]].tolist() == ["1", "2", "2", "10"]
+    assert fields["images"][:, 0, 0].tolist() == [11, 22, 30, 101]
+    assert fields["images"].shape == (4, 2, 3)
+
+
+@pytest.mark.parametrize("content", [b"text", b"PK\x05\x06" + bytes(18)])
+def test_no_faces(content):
+    with pytest.raises(ValueError, match=r"no ZIP archive|no member like s1/1\.pgm"):
+        fields_of("orl_faces", [content])
+
+
+def test_connectomes_fill_both_triangles():
+    triangle = np.linspace(-0.5, 0.5, 378)
+    rows = [f"{subject},{','.join(map(repr, (triangle + subject).tolist()))}" for subject in (7, 9)]
+    files = ["\n".join(["Id,FNC1", *rows]).encode(), b"Id,Class\n7,1\n9,0\n"]
+    fields = fields_of("connectomes", files)
+    assert fields["data"].shape == (2, 28, 28)
+    assert fields["data"][1, 0, 1] == fields["data"][1, 1, 0] == triangle[0] + 9
+    assert fields["data"][0, 0, 3] == triangle[2] + 7  # row by row
+    assert fields["data"][0, 26, 27] == triangle[-1] + 7
+    assert np.all(np.diagonal(fields["data"], axis1=1, axis2=2) == 1)
+    assert fields["target"].tolist() == [1, 0]
+    with pytest.raises(ValueError, match="other subjects"):
+        fields_of("connectomes", [files[0], b"Id,Class\n9,0\n7,1\n"])

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from sklearn.metrics import confusion_matrix
 
 from experiment_scripts import experiment_scripts
-from orthodrome import NestedSpheresClassifier
+from orthodrome import KernelPCA, NestedSpheresClassifier
 from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import hebbian
 from orthodrome.kernels import Linear, Normalized
@@ -27,6 +27,17 @@ def scripts(request):
 
 def uses(folder, *names):
     return pytest.mark.parametrize("scripts", [(folder, *names)], indirect=True, ids=[folder])
+
+
+def check_published(scripts, name, rows, folder, compare=True):
+    """Write the table, page and figure of a run; return the text of the page."""
+    script = getattr(scripts, name)
+    compared = {"compared": script.compared} if compare else {}
+    scripts.pages.publish(folder, name, rows, script.page, script.figure, quick=True, **compared)
+    made = folder / "scratch"
+    assert (made / f"{name}.png").stat().st_size > 1000
+    assert len(scripts.pages.read_rows(made / f"{name}.csv")) == len(rows)
+    return (made / f"{name}.md").read_text(encoding="utf-8")
 
 
 # ---------------------------------------------------------------------------- KHA
@@ -75,7 +86,103 @@ def test_kha_patches(scripts, monkeypatch):
     assert found == pytest.approx(expected, abs=0.1)  # of greys
 
 
+def walk(n_frames=60):
+    """A walk of four joints."""
+    t = np.linspace(0, 6, n_frames)
+    swing = np.stack([np.cos(2 * t), np.sin(2 * t), 0.3 * t], axis=1)
+    frames = np.array([0, 1, 1.5, 0.7])[:, None] * swing[:, None] + np.arange(4)[:, None]
+    parents = np.array([-1, 0, 1, 0])
+    trial = np.zeros(n_frames, dtype=int)
+    return SimpleNamespace(frames=frames, trial=trial, parents=parents, frames_per_second=120)
+
+
+@pytest.mark.slow
+@uses("kha", "usps", "motion")
+def test_kha_motion(scripts, monkeypatch, tmp_path):
+    motion = scripts.motion
+    monkeypatch.setattr(motion, "load", lambda name: walk())
+    monkeypatch.setattr(motion, "N_COMPONENTS", 3)
+    curves = scripts.usps.Size((0,), (1, 4), (0.0, 1.0))
+    rows = motion.measure(motion.Size(("cmu_walk_35",), (0.03,), curves), True)
+    assert "## Walk 35, noise 30 mm" in check_published(scripts, "motion", rows, tmp_path)
+    automatic = [row for row in rows if row["gains"] == "automatic" and row["method"] == "et"]
+    assert automatic[-1]["excess"] < automatic[0]["excess"]
+
+
+def digits(n=60):
+    """Images of ten classes."""
+    y = np.arange(n) % 10
+    X = 4 * np.eye(10)[y] + np.random.default_rng(0).normal(size=(n, 10))
+    return SimpleNamespace(X_train=X, y_train=y)
+
+
+@uses("kha", "clustering")
+def test_kha_clustering(scripts, monkeypatch, tmp_path):
+    clustering = scripts.clustering
+    monkeypatch.setattr(clustering, "load", lambda name: digits())
+    rows = clustering.measure(clustering.Size(None, (1, 10), (0,), 2), True)
+    check_published(scripts, "clustering", rows, tmp_path)
+    distances = {row["method"]: row["variation_of_information"] for row in rows}
+    assert distances[clustering.EXACT] < distances[clustering.RANDOM] / 2
+    errors = [row["excess"] for row in rows if row["method"] == "KHA/et"]
+    assert errors[-1] < errors[0]
+
+
+@pytest.mark.slow
+@uses("kha", "gains", "starts")
+def test_kha_gains_and_starts(scripts, monkeypatch, tmp_path):
+    gains, starts = scripts.gains, scripts.starts
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    cases = (gains.Case("made", lambda: X, "linear", gains.LINEAR, 2, 2),)
+    rows = gains.measure(gains.Size(cases, (0,), 8, 1))
+    assert "made" in check_published(scripts, "gains", rows, tmp_path, compare=False)
+    same = [row["difference"] for row in rows if row["study"] != "error"]
+    assert same
+    assert max(same) < 1e-6
+    monkeypatch.setattr(starts, "usps_subset", lambda: digits(200).X_train)
+    monkeypatch.setattr(starts, "N_COMPONENTS", 3)
+    rows = starts.measure(starts.Size((0,), starts.PASSES[:4], cases, (0,)))
+    check_published(scripts, "starts", rows, tmp_path, compare=False)
+
+
+@pytest.mark.slow
+@uses("kha", "denoising")
+def test_kha_denoising(scripts, monkeypatch, tmp_path):
+    for name in ("skimage", "pywt"):
+        pytest.importorskip(name)
+    denoising = scripts.denoising
+    image = np.kron(np.random.default_rng(0).integers(2, size=(6, 6)), np.ones((8, 8)))
+    monkeypatch.setattr(denoising, "picture", lambda name, side: image)
+    monkeypatch.setattr(denoising, "load", lambda name: walk(90))
+    monkeypatch.setattr(denoising, "HERE", tmp_path)
+    size = denoising.Size(("camera_256",), (40,), 48, ("cmu_walk_35",), (0.05,), n_draws=2)
+    monkeypatch.setattr(denoising.Size, "of", lambda quick: size)
+    denoising.main(quick=True)
+    made = {file.name for file in (tmp_path / "scratch").iterdir()}
+    assert {"denoising.md", "denoising_images.png", "denoising_walk.gif"} <= made
+    rows = denoising.Findings(scripts.pages.read_rows(tmp_path / "scratch/denoising.csv"))
+    shown, moved = rows.settings
+    assert rows.value(shown, denoising.KERNEL) > rows.value(shown, denoising.NOISY)
+    assert rows.value(moved, denoising.KERNEL) > 0.5
+
+
 # ---------------------------------------------------------------------------- KPGA
+
+
+@uses("kpga", "faces")
+def test_kpga_faces(scripts, monkeypatch, tmp_path):
+    faces = scripts.faces
+    images = np.random.default_rng(0).normal(size=(30, 5, 4))
+    monkeypatch.setattr(faces, "load", lambda name: SimpleNamespace(data=images))
+    monkeypatch.setattr(faces, "COMPONENTS", (2, 4))
+    rows = faces.measure(quick=False)
+    assert "## Degree 6" in check_published(scripts, "faces", rows, tmp_path)
+    X = images.reshape(30, -1) - images.reshape(30, -1).mean(axis=1, keepdims=True)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    gram = (X @ X.T) ** 4
+    embedding = KernelPCA(2, kernel="precomputed").fit_transform(gram)
+    kept = neighborhood_preservation(gram, embedding, kernel="precomputed")
+    assert rows[0]["mean"] == pytest.approx(kept.mean())
 
 
 @uses("kpga", "clustering")

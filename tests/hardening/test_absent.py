@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -144,3 +146,10 @@ print("all")
 
 def test_the_core_needs_nothing_optional(outputs):
     assert outputs["core"].strip() == "all"
+
+
+def test_every_extra_has_an_action_that_needs_it():
+    project = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text("utf-8"))["project"]["optional-dependencies"]
+    extras = extras.keys() - {"bench", "docs", "dev", "all"}  # not for users
+    assert {extra for extra, _ in ACTIONS.values()} == extras

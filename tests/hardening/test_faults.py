@@ -1,5 +1,6 @@
 """Faults: a process killed while it writes a file, a full disk, folders without write access."""
 
+import contextlib
 import errno
 import os
 import re
@@ -14,8 +15,11 @@ import pytest
 
 from bounded import in_child, killed_at, lines_of
 from optional import needs
-from orthodrome import KernelPCA, load, save
+from orthodrome import KernelPCA, datasets, load, save
 from orthodrome.app import main
+from orthodrome.datasets import _download
+from orthodrome.datasets._readers import arrays_sha256, read_fields
+from orthodrome.datasets._registry import DatasetEntry, Source
 from orthodrome.eigen import hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
@@ -45,6 +49,38 @@ def write_landmarks(path, version):
     write_tps(path, np.full((50, 10, 2), float(version)))
 
 
+SETS = {version: b"a,class\n" + b"%d,x\n" % version * 300 for version in (1, 2)}
+
+
+def load_set(path, version, **options):
+    """Load a data set of one version, with this file in the cache."""
+    texts = dict.fromkeys(("title", "description", "source_url", "license"), "of a test")
+    source = Source(0, ("https://example.org/set.data",), "text_table", {"header": 1})
+    known = DatasetEntry(
+        "set", path.name, "", "", "table", **texts, columns=("a", "class"), sources=(source,)
+    )
+    object.__setattr__(known, "arrays_sha256", arrays_sha256(read_fields(SETS[version], known)))
+    with (
+        mock.patch.dict(os.environ, ORTHODROME_CACHE=str(path.parent), ORTHODROME_DATA=""),
+        mock.patch("orthodrome.datasets._load.registry", return_value={"set": known}),
+        mock.patch.object(_download, "download", return_value=[SETS[version]]),
+    ):
+        return datasets.load("set", verbose=False, **options)
+
+
+def write_set(path, version):
+    with mock.patch("orthodrome.datasets._load._find_file", return_value=None):
+        load_set(path, version)
+
+
+def version_of_set(path):
+    """Read the cache, which checks the arrays."""
+    for version in (1, 2):
+        with contextlib.suppress(ValueError):
+            return int(load_set(path, version, download_if_missing=False).data[0, 0])
+    raise ValueError("neither version")
+
+
 WRITERS = {
     "model": (write_model, lambda path: load(path).n_components, "m.orthodrome"),
     "checkpoint": (
@@ -52,13 +88,14 @@ WRITERS = {
         lambda path: Checkpoint(path, "fingerprint").read((2, 500)).state.n_passes,
         "run.npz",
     ),
+    "data set": (write_set, version_of_set, "set.csv"),
     "landmarks": (write_landmarks, lambda path: int(read_tps(path).landmarks[0, 0, 0]), "l.tps"),
 }
 every_writer = pytest.mark.parametrize("kind", WRITERS)
 
 
 # Code that writes files, ours and Python's.
-WRITING = ("/files.py", "/checkpoint.py", "/writer.py", "/tempfile.py")
+WRITING = ("/files.py", "/checkpoint.py", "/writer.py", "_download.py", "/tempfile.py")
 
 
 def both_contents(kind, path):
@@ -115,6 +152,8 @@ def test_a_disk_that_is_full_in_the_middle(kind, killed, tmp_path):
             write(path, 2)
         except OSError as error:
             return [error.errno, str(error)]
+        except UserWarning as warning:  # data that cannot be cached are returned
+            return [errno.EFBIG, str(warning)]
         return None
 
     for size in (0, 1, len(old) // 3, len(old) // 2, len(old) - 100):
@@ -131,12 +170,28 @@ def test_a_disk_that_is_full_in_the_middle(kind, killed, tmp_path):
 
 
 @every_writer
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+def test_a_folder_that_refuses(kind, number, tmp_path):
+    """If a file cannot be moved to its place, the error is reported and nothing is lost."""
+    write, version_in, name = WRITERS[kind]
+    path = tmp_path / name
+    write(path, 1)
+    with (
+        mock.patch("os.replace", side_effect=OSError(number, os.strerror(number))),
+        pytest.raises((OSError, UserWarning), match=os.strerror(number)),
+    ):
+        write(path, 2)
+    assert os.listdir(tmp_path) == [name]
+    assert version_in(path) == 1
+
+
+@every_writer
 def test_a_pipe_is_not_replaced_by_a_file(kind, tmp_path):
     """Nor a device: with enough rights, a rename would replace /dev/null."""
     write, _, name = WRITERS[kind]
     path = tmp_path / name
     os.mkfifo(path)
-    with pytest.raises(OSError, match="Not a regular file"):
+    with pytest.raises((OSError, UserWarning), match="Not a regular file"):
         write(path, 1)
     assert stat.S_ISFIFO(path.stat().st_mode)
     if kind == "checkpoint":  # reading does not wait for it

@@ -4,15 +4,17 @@ import gc
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import orthodrome
-from bounded import in_child
+from bounded import in_child, killed_at, lines_of
 from orthodrome._core.compiled import compiled
 from orthodrome.kernels import Gaussian
 
@@ -113,3 +115,73 @@ def test_no_folder_for_a_cache_at_all(tmp_path):
     assert done.returncode == 0, done.stderr
     X = np.arange(12.0).reshape(4, 3)
     assert float(done.stdout) == pytest.approx(Gaussian(5.0).fit(X)(X).sum(), rel=1e-14)
+
+
+def test_threads_that_meet_a_damaged_cache(tmp_path):
+    """One of them drops the cache while another still reads it."""
+    assert doubled(loop_in(tmp_path)) == [2, 6]
+    for file in cache_files(tmp_path):
+        file.write_bytes(b"no pickle")
+    loop = loop_in(tmp_path)
+    reading = loop.dispatcher
+
+    def dispatcher(*arrays):
+        loop._drop_cache()  # as the other thread does
+        return reading(*arrays)
+
+    loop.dispatcher = dispatcher
+    assert doubled(loop) == [2, 6]
+
+
+KEEPING = ("/caching.py", "/compiled.py")  # numba's code that writes caches, and ours around it
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("most", [8, pytest.param(60, marks=pytest.mark.slow)])
+def test_killed_while_the_cache_is_written(most, tmp_path):
+    """The next process computes the same, and can write its own cache."""
+    counting = tmp_path / "counting"
+    counting.mkdir()
+    n_lines = lines_of(lambda: doubled(loop_in(counting)), KEEPING)
+    assert len(cache_files(counting)) == 2
+    left = set()
+    for place in np.unique(np.linspace(1, n_lines, most).astype(int)).tolist():
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        code = killed_at(place, lambda here=folder: doubled(loop_in(here)), KEEPING)
+        assert code == -signal.SIGKILL
+        left.add(len(cache_files(folder)))
+        assert doubled(loop_in(folder)) == [2, 6]
+        again = loop_in(folder)
+        assert doubled(again) == [2, 6]
+        assert sum(again.dispatcher.stats.cache_hits.values()) == 1
+    assert {0, 2} <= left  # before the first file, and after the last
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bounds of Linux")
+@pytest.mark.parametrize("full", [False, True], ids=["empty", "with what was kept before"])
+def test_a_read_only_cache(full, monkeypatch):
+    """It is no error, and the cache is unchanged."""
+    with tempfile.TemporaryDirectory() as shared:  # other users cannot enter pytest's folders
+        folder = Path(shared)
+        cache = folder / "cache"
+        cache.mkdir()
+        folder.chmod(0o755)
+        monkeypatch.setattr("numba.core.config.CACHE_DIR", str(cache))
+        (folder / f"{MODULE}.py").write_text(SOURCE)
+        if full:
+            doubled(loop_in(folder))
+            assert len(cache_files(cache)) == 2
+        kept = {file: file.read_bytes() for file in cache_files(cache)}
+        for one in (cache, *cache.rglob("*")):
+            one.chmod(0o555 if one.is_dir() else 0o444)
+
+        def without_rights():
+            if os.geteuid() == 0:
+                os.seteuid(65534)  # root may write anywhere, so become nobody
+            return doubled(loop_in(folder))
+
+        assert in_child(without_rights).result == [2, 6]
+        assert {file: file.read_bytes() for file in cache_files(cache)} == kept
+        for one in (cache, *cache.rglob("*")):
+            one.chmod(0o755)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -198,3 +199,23 @@ def test_a_budget_that_is_too_small_is_refused_before_the_work(name, options):
     assert not fitted_names(model)
     needed = float(re.search(r"([0-9.]+) MiB", str(refused.value))[1])
     assert needed > 2  # MiB: what is needed, not the budget
+
+
+def test_an_interrupt_at_any_line_of_the_limit_of_threads_leaves_it_free():
+    """A thread that waits for the lock would wait forever."""
+
+    def limit():
+        with threads.single_threaded_blas():
+            pass
+
+    with interrupted_at(-1) as counter:
+        limit()
+    for place in range(1, counter.count + 1):
+        with contextlib.suppress(KeyboardInterrupt), interrupted_at(place):
+            limit()
+        limit()  # after an interrupt in its last lines this releases the lock
+        other = threading.Thread(target=limit, daemon=True)
+        other.start()
+        other.join(10)
+        assert not other.is_alive(), f"interrupted at line {place} of {counter.count}"
+        assert not threads._blas.callers

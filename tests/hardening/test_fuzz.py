@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
 from orthodrome import app, load, save
+from orthodrome._core.machine import machine
 from orthodrome.app.inputs import read_data, read_image
+from orthodrome.app.memory import available_memory
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.spaces import read_tps
@@ -259,4 +262,91 @@ def test_wrong_headers_are_refused(kind, tmp_path):
         raise AssertionError("it was read")
 
     found = complaints(refused, file, [content], more_memory=64 * MEBIBYTE)
+    assert not found, found[0]
+
+
+CHANGES = {
+    "no rows": lambda array: array[:0],
+    "twice the rows": lambda array: np.concatenate([array, array]),
+    "half of the columns": lambda array: array[..., : array.shape[-1] // 2],
+    "one dimension": np.ravel,
+    "no dimension": lambda array: array.ravel()[0],
+    "other sides": np.transpose,
+    "float16": lambda array: array.astype(np.float16),
+    "complex": lambda array: array.astype(complex),
+    "texts": lambda array: array.astype("U"),
+    "not numbers": lambda array: np.full(array.shape, np.nan),
+    "far places": lambda array: np.full(array.shape, 2**62),
+    "places before the first": lambda array: np.full(array.shape, -(2**40)),
+}
+
+
+def with_other_arrays(content):
+    """Yield the model file with each array changed in each way, and valid digests."""
+    members = laws.members_of(content)
+    for name in [name for name in members if name.endswith(".npy")]:
+        array = np.load(io.BytesIO(members[name]))
+        for change in CHANGES.values():
+            with contextlib.suppress(ValueError, IndexError):  # texts are no numbers
+                yield laws.forged(members | {name: npy(change(array))})
+
+
+@needs("typer")
+@pytest.mark.parametrize("share", [61, pytest.param(1, marks=pytest.mark.slow)])
+@some_models
+def test_models_with_inconsistent_arrays_predict_or_are_refused(name, share, tmp_path):
+    contents = list(with_other_arrays(model_of(name, tmp_path)))
+    assert len(contents) > 60
+    found = complaints(predicted, tmp_path / "fuzzed.orthodrome", contents[::share])
+    assert not found, "\n".join(found)
+
+
+@needs("typer")
+@pytest.mark.parametrize(
+    "notes",
+    [
+        *({"columns": given} for given in (5, "uvw", [1, 2, 3], [["u"]])),
+        *({"kind": given} for given in (5, None, "figures")),
+    ],
+    ids=str,
+)
+def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
+    save(laws.fitted("KernelPCA-gaussian"), tmp_path / "forged.orthodrome", notes=NOTES | notes)
+    with pytest.raises(ValueError, match=r"forged.orthodrome has invalid notes"):
+        predicted(tmp_path / "forged.orthodrome")
+
+
+SYSTEM = {
+    "cpuinfo": (
+        b"processor\t: 0\nmodel name\t: Abacus 9\nflags\t: fpu\n",
+        "orthodrome._core.machine._CPUINFO",
+        machine,
+    ),
+    "meminfo": (
+        b"MemTotal:  400000 kB\nMemAvailable:  300000 kB\n",
+        "orthodrome.app.memory._MEMINFO",
+        available_memory,
+    ),
+    "memory.max": (b"9223372036854771712\n", "orthodrome.app.memory._LIMITS", available_memory),
+}
+
+
+@how_many
+@pytest.mark.parametrize("kind", SYSTEM)
+def test_changed_system_files_are_no_error(kind, number, tmp_path):
+    content, place, ask = SYSTEM[kind]
+
+    def parse(path):
+        given = ((path, path),) if place.endswith("_LIMITS") else path
+        with mock.patch(place, given):
+            ask()
+
+    found = complaints(parse, tmp_path / "fuzzed", mutants(content, number), name="no error at all")
+    assert not found, "\n".join(found)
+
+
+def test_compressed_zeros_need_their_size(tmp_path):
+    content = npz(np.savez_compressed, X=np.zeros((2**19, 2)))  # 8 MiB
+    assert len(content) < 2**14
+    found = complaints(read_data, tmp_path / "fuzzed.npz", [content])
     assert not found, found[0]

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import InvalidParameterError
 
 import laws_persist as laws
-from orthodrome import KernelKMeans, KernelPCA, PerTurbo
+from orthodrome import KernelKMeans, KernelPCA, PerTurbo, load
 from orthodrome._core.checks import RowError
 from orthodrome.eigen import Dense, Hebbian, Krylov, Nystroem
 from orthodrome.kernels import Cosine, Kernel, Precomputed
@@ -314,3 +314,25 @@ WITHOUT_TABLE = {Dense, Hebbian, Krylov, Nystroem, Pipeline, Prepared}
 def test_every_class_has_a_table():
     common = table_of(BaseEstimator).keys()
     assert {kind for kind in CLASSES if table_of(kind).keys() <= common} == WITHOUT_TABLE
+
+
+def test_damaged_files_raise_our_errors(tmp_path):
+    path = tmp_path / "damaged.orthodrome"
+    loaded = refused = 0
+    tried: set[tuple[str, ...]] = set()
+    for _, model, new, invertible in models(laws.FIXTURES[::40], tmp_path):
+        for case in damaged(model, tried, every=40, all_dtypes=True):
+            try:
+                path.write_bytes(laws.packed_unchecked(model))
+            except ValueError:  # not saved
+                continue
+            try:
+                found = load(path)
+            except ValueError as error:
+                message = str(error)
+            else:
+                message = fault_in_use(found, new, invertible)
+                loaded += 1
+            assert message == "" or message.startswith(f"{path} cannot be loaded"), case
+            refused += message != ""
+    assert min(loaded, refused) > 10

@@ -8,6 +8,7 @@ import json
 import pickle
 import struct
 import warnings
+from unittest import mock
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
@@ -516,3 +517,13 @@ def test_a_changed_byte_is_refused_or_changes_nothing(place, bits, from_end, tmp
 def test_a_cut_file_is_refused(missing, tmp_path):
     data = genuine()
     assert is_refused(data[: -1 - missing % len(data)], tmp_path)
+
+
+def test_callbacks_are_not_saved(tmp_path):
+    callback = mock.Mock()
+    model = KernelPCA(2).set_callbacks(callback).fit(laws.vectors()[0])
+    save(make_pipeline(StandardScaler(), model), tmp_path / "m")
+    again = load(tmp_path / "m")[-1]
+    assert not [name for name in vars(again) if "callback" in name]
+    assert model._skl_callbacks == [callback]
+    again.fit(laws.vectors()[0])

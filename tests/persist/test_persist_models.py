@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import laws_persist as laws
 import orthodrome
 import orthodrome.kernels
-from orthodrome import KernelKMeans, KernelPCA, KernelPGA, load, save
+from orthodrome import KernelKMeans, KernelPCA, KernelPGA, PerTurbo, load, save
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Kernel, Radial
 from orthodrome.persist.allowed import OBJECTS
 
@@ -173,3 +173,17 @@ def test_notes_that_would_change_are_refused(notes, tmp_path):
     with pytest.raises(ValueError, match="notes of a model file"):
         save(KernelPCA(), tmp_path / "m", notes=notes)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dtype", [">f8", ">f4", "f4", "f2", ">i8", ">U5", "uint64"])
+def test_dtypes_are_kept_or_converted(dtype, tmp_path):
+    """Byte order becomes native and half precision single; other dtypes stay."""
+    X, new, labels = laws.vectors()
+    numbers = np.dtype(dtype).kind == "f"
+    given = labels if numbers else np.unique(labels, return_inverse=True)[1].astype(dtype)
+    model = PerTurbo("gaussian").fit(X.astype(dtype) if numbers else X, given)
+    again = loaded(model, tmp_path)
+    np.testing.assert_array_equal(again.predict(new), model.predict(new))
+    assert again.classes_.dtype == model.classes_.dtype.newbyteorder("=")
+    points, expected = (m._subspaces_[0].points.coordinates.dtype for m in (again, model))
+    assert points == expected.newbyteorder("=")

@@ -6,6 +6,7 @@ from sklearn.metrics import confusion_matrix, precision_score, recall_score
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.colors import to_rgb
 
 from orthodrome import plots
 
@@ -84,3 +85,21 @@ def test_cells_and_names(true, predicted, labels, texts, shown):
     figure.draw_without_rendering()
     assert names(ax.xaxis) == names(ax.yaxis) == shown
     assert not any(label.get_parse_math() for label in ax.get_yticklabels())
+
+
+def test_text_has_enough_contrast():
+    for normalize in ("true", None):
+        figure = plots.confusion(*answers(list("abcdef")), normalize=normalize)
+        image = figure.axes[0].images[0]
+        for text in figure.axes[0].texts:
+            column, row = map(round, text.get_position())
+            back = luminance(image.to_rgba(image.get_array())[row, column, :3])
+            front = luminance(to_rgb(text.get_color()))
+            low, high = sorted((back, front))
+            assert (high + 0.05) / (low + 0.05) > 4.5
+
+
+def luminance(rgb):
+    rgb = np.asarray(rgb)
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]

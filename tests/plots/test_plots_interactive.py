@@ -14,6 +14,7 @@ pytest.importorskip("plotly")
 from browser import external, opened
 from orthodrome.plots import embedding, interactive
 from orthodrome.plots.interactive import Scatter
+from orthodrome.plots.palette import COLORS
 from orthodrome.plots.report import Section, Text, render_report, write_report
 
 ATTACK = "</script><script>window.pwned = 1</script>"
@@ -196,6 +197,7 @@ FIGURES = {
     "legend": corners,
     "keys": corners,
     "axes": corners,
+    "ten": lambda: many(10, 20),
     "hostile": hostile,
 }
 
@@ -359,3 +361,89 @@ def test_only_declared_scripts_run(browser, tmp_path):
         assert shown.page.evaluate("window.smuggled") is None
         blocked = [c for c in shown.complaints if "Content Security Policy" in c]
         assert len(blocked) >= 2
+
+
+def contrast(first, second):
+    """The ratio of WCAG 2 between two colours."""
+    shares = [np.array([int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)]) for c in (first, second)]
+    linear = [np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4) for s in shares]
+    low, high = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_class_has_contrast_on_a_dark_page():
+    groups = payload(many(len(COLORS)))["groups"]
+    assert [group["color"] for group in groups] == list(COLORS)
+    assert len({group["dark"] for group in groups}) == len(COLORS)
+    assert min(contrast(group["dark"], "#14181d") for group in groups) > 3
+
+
+def fills(figure):
+    script = "paths => paths.map(path => getComputedStyle(path).fill)"
+    return points(figure).evaluate_all(script)
+
+
+def color_of(locator, what):
+    return locator.evaluate(f"node => getComputedStyle(node).{what}")
+
+
+def brightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3])) / 765
+
+
+@pytest.mark.slow
+def test_dark_follows_the_system_and_paper_is_light(browser, file):
+    with opened(browser, file, color_scheme="dark") as shown:
+        figure, page = find(ready(shown), "ten"), shown.page
+        assert brightness(color_of(figure, "backgroundColor")) < 0.2
+        title, tick = figure.locator(".xtitle"), figure.locator(".xtick text").first
+        assert brightness(color_of(title, "fill")) > 0.8
+        assert brightness(color_of(tick, "fill")) > 0.8
+        assert "rgb(255, 255, 255)" in fills(figure)
+        assert "rgb(0, 0, 0)" not in fills(figure)
+
+        page.emulate_media(color_scheme="light")
+        assert brightness(color_of(title, "fill")) < 0.3
+        assert "rgb(0, 0, 0)" in fills(figure)
+        swatches = figure.locator(".scatter-legend svg path").evaluate_all(
+            "paths => paths.map(path => path.getAttribute('fill'))"
+        )
+        assert swatches == list(COLORS)
+
+        page.emulate_media(color_scheme="dark")
+        page.evaluate(
+            "addEventListener('beforeprint', () => {"
+            " const figure = document.querySelectorAll('figure.scatter')[4];"
+            " window.printed = {"
+            " width: figure.querySelector('.main-svg').clientWidth,"
+            " fills: Array.from(figure.querySelectorAll('.points path'), p => p.style.fill),"
+            "} })"
+        )
+        page.pdf()
+        printed = page.evaluate("window.printed")
+        assert printed["width"] == 640
+        assert "rgb(0, 0, 0)" in printed["fills"]
+        assert "rgb(255, 255, 255)" not in printed["fills"]
+        assert "rgb(255, 255, 255)" in fills(figure)
+        assert figure.locator(".main-svg").first.bounding_box()["width"] > 900
+        assert shown.complaints == []
+
+
+@pytest.mark.slow
+def test_a_phone_shows_it_without_scrolling_sideways(browser, file):
+    options = {"has_touch": True, "is_mobile": True}
+    with opened(browser, file, width=400, **options) as shown:
+        ready(shown)
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
+        figure = find(shown, "legend")
+        entry = button(figure, "b 2")
+        assert entry.bounding_box()["height"] >= 24
+        entry.tap()
+        assert points(figure).count() == 3
+        for plot in shown.page.locator(".scatter-plot .main-svg").all():
+            box = plot.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 400
+        points(figure).nth(1).tap(force=True)
+        figure.locator(".scatter-line", has_text="third").wait_for()
+        assert shown.complaints == []
