@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from .._core.types import Array, Floats, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
-from .domains import domain_of
+from .domains import Domain, domain_of
 from .fixed_point import fixed_point, negated_squared_angles
 from .karcher import best_points
 
@@ -135,7 +134,6 @@ class PreimageCenters(Centers):
         old = run.centers
         means = self.domain.means(run.scattered(p).T)
         points = old.points.copy()
-        eps = float(np.finfo(self.X.dtype).eps)
         converged = True
         for cluster in np.unique(run.labels):
             members = np.flatnonzero(run.labels == cluster)
@@ -147,26 +145,42 @@ class PreimageCenters(Centers):
             starts = np.vstack(
                 [points[cluster], means[cluster], best_points(domain, cluster_p, _N_STARTS)]
             )
-            iterate = partial(
-                fixed_point,
+            ends = fixed_point(
                 domain,
                 cluster_p,
-                max_iter=self.max_iter,
+                starts.astype(self.X.dtype),
+                _SEARCH_TOL,
+                self.max_iter,
                 expansion=0,
                 objective=negated_squared_angles,
             )
-            # steps shorter than the rounding error of the points do not shrink further
-            rounding_error = 4 * eps * float(np.abs(domain.points).max())
-            least = max(rounding_error / (domain.extent or 1.0), 64 * eps)
-            ends = iterate(starts.astype(self.X.dtype), tol=max(_SEARCH_TOL, least))
             # the first of those equal up to rounding error: the old centre, if nothing is better
             slack = 1e-9 * float(np.abs(ends.objective).max())
-            best = int(np.argmax(ends.objective >= ends.objective.max() - slack))
-            last = iterate(ends.points[best : best + 1], tol=max(_TOL, least))
-            points[cluster] = last.points[0]
-            converged &= bool(last.converged[0])
+            best = ends.points[np.argmax(ends.objective >= ends.objective.max() - slack)]
+            points[cluster], cluster_converged = self._refine(domain, cluster_p, best)
+            converged &= cluster_converged
         old.points = points
         return converged
+
+    def _refine(self, domain: Domain, p: Array, start: Array) -> tuple[Array, bool]:
+        """Iterate while steps become shorter; return the last point, and whether it converged.
+
+        Step lengths are more accurate than the objective, which is flat near its optimum. Steps
+        that make the objective worse, as near a cusp, are rejected.
+        """
+        point, best, shortest, floor = start, start, np.inf, -np.inf
+        for _ in range(self.max_iter):
+            squares = domain.paired(domain.points, np.broadcast_to(point, domain.points.shape))
+            value, weights = negated_squared_angles(self.kernel, squares[None], p)
+            floor = max(floor, float(value[0]) - 1e-12)
+            following, length = domain.next_iterate(point, weights[0])
+            if not (length < shortest and value[0] >= floor):
+                return best, True
+            best, shortest = point, length
+            if length <= _TOL * float(np.sqrt(squares.mean())):
+                return best, True
+            point = following
+        return best, False
 
     def _center_distances(self, run: Run, centers: Array) -> Floats:
         """Return the squared distance of each point from the centre of its cluster."""

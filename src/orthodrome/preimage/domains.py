@@ -129,6 +129,16 @@ class Vectors(_Points):
         step = fraction[:, None] * (targets - z)
         return self._normalized(z + step), np.linalg.norm(step, axis=1)
 
+    def next_iterate(self, z: Array, weights: Array) -> tuple[Array, float]:
+        """Return the next iterate from one z, to full precision, and its distance."""
+        total = float(weights.sum())
+        if not total < 0:
+            return z, 0.0
+        step = weights @ (self.points - z) / total
+        if self.unit:
+            step = self._normalized((z + step)[None])[0] - z
+        return z + step, float(np.linalg.norm(step))
+
     def coordinates(self, inputs: Array) -> Array:
         """Return validated inputs as vectors, shape (m, d)."""
         return inputs if self.embed is None else self.embed(inputs)
@@ -216,6 +226,13 @@ class Shapes(_Points):
         lengths = np.linalg.norm(new, axis=1, keepdims=True)
         new = new / np.where(lengths > 0, lengths, 1.0)
         return new, paired_sines(z, new)
+
+    def next_iterate(self, z: Array, weights: Array) -> tuple[Array, float]:
+        """Return the next iterate from one z, and its distance."""
+        if not weights.sum() < 0:
+            return z, 0.0
+        target = self.targets(z[None], weights[None])
+        return target[0], float(paired_sines(z[None], target)[0])
 
     def limit(self, tol: float) -> float:
         """Return the length of a step that is tol times the extent, at least the rounding error."""
