@@ -261,7 +261,7 @@ def transcript(page):
 
 def test_the_console_shows_what_commands_print(tmp_path, monkeypatch, capsys):
     """A line with only an ellipsis matches all following lines."""
-    for module in ("typer", "plotly"):
+    for module in ("typer", "matplotlib"):
         pytest.importorskip(module, reason=f"{module} comes with the extra [cli]")
     main = importlib.import_module("orthodrome.app").main
     shutil.copytree(DOCS.parent / "examples/data", tmp_path / "examples/data")

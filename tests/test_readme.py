@@ -46,7 +46,7 @@ def test_readme_examples_run(name, capsys, tmp_path, monkeypatch):
 
 
 def test_readme_commands_run(capsys, tmp_path, monkeypatch):
-    for package in ("typer", "plotly", "pandas"):
+    for package in ("typer", "matplotlib", "pandas"):
         pytest.importorskip(package)
     text = (ROOT / "README.md").read_text("utf-8")
     lines = [shlex.split(line) for line in re.findall(r"^    orthodrome (.*)$", text, re.MULTILINE)]

@@ -92,7 +92,7 @@ def test_errors_while_the_program_starts(monkeypatch, capsys):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_errors_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
-    pytest.importorskip("plotly")
+    pytest.importorskip("matplotlib")
 
     def fail(*_, **__):
         raise error
@@ -115,7 +115,7 @@ def test_errors_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    pytest.importorskip("plotly")
+    pytest.importorskip("matplotlib")
     monkeypatch.setattr("orthodrome.app.info._probe", lambda *_: {"page": 0.0})
     (tmp_path / "one.csv").write_text("σ,v\n1,2\n3,4\n5,7\n", "utf-8")
     return str(tmp_path / "one.csv")
@@ -193,7 +193,7 @@ def test_progress_without_a_terminal_is_plain_lines(capsys):
 
 
 def test_demo_prints_the_path_of_its_page(monkeypatch, capsys, tmp_path):
-    pytest.importorskip("plotly")
+    pytest.importorskip("matplotlib")
     calls = []
     page = tmp_path / "index.html"
     monkeypatch.setattr(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("typer")
-pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 from browser import external, opened

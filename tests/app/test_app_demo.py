@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 
 from orthodrome.app.demo import Settings, run_demo
 

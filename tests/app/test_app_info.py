@@ -26,7 +26,7 @@ from orthodrome.app.memory import available_memory, resident_memory
 from orthodrome.app.models import Choice
 from orthodrome.kernels import Gaussian
 
-needs_pages = needs("plotly")
+needs_pages = needs("matplotlib")
 
 
 def table(X, labels=None, columns=None):

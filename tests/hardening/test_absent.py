@@ -10,7 +10,7 @@ import pytest
 
 # Packages of all extras and their dependencies.
 OPTIONAL = (
-    *("matplotlib", "plotly", "typer", "rich", "pooch", "tqdm", "rdata", "pandas", "pyarrow"),
+    *("matplotlib", "typer", "rich", "pooch", "tqdm", "rdata", "pandas", "pyarrow"),
     *("polars", "skimage", "pywt", "PIL", "imageio", "dask", "distributed", "zarr"),
     "bokeh",
 )
@@ -58,10 +58,6 @@ ACTIONS = {
         "plot",
         "import orthodrome as o, orthodrome.plots as p; "
         "p.spectrum(o.KernelPCA(1).fit([[0.0], [1.0]]))",
-    ),
-    "a page to click": (
-        "plot",
-        "from orthodrome.plots import interactive as i; i.require_plotly()",
     ),
     "a progress bar": (
         "cli",

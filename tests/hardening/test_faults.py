@@ -259,7 +259,7 @@ def command(*arguments):
         return [code, file.read().decode()]
 
 
-@needs("typer", "plotly")
+@needs("typer", "matplotlib")
 def test_outputs_of_the_command_line_on_a_full_disk(tmp_path):
     """For any limit of the file size, all outputs are of this run, or none is."""
     data, out = tmp_path / "data.csv", tmp_path / "out"

@@ -27,7 +27,6 @@ from ..decomposition import KernelPCA, KernelPGA
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
-from ..plots.interactive import require_plotly
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
 from .embedding import TITLES, compare, spectrum_picture
@@ -86,7 +85,6 @@ def run_demo(
         Path of the page.
     """
     require_matplotlib()
-    require_plotly()
     started = time.perf_counter()
     choice = Choice("kpca", seed=settings.seed)
     tasks: dict[str, Callable[[], Section]] = {

@@ -26,7 +26,7 @@ from .inputs import Data
 from .inputs.tables import escape_formula
 from .models import last_step
 
-_PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib", "plotly")
+_PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 _MAX_FEATURES = 4  # maximum number of features in the text of a point
 MAX_SHAPES = 300  # outlines drawn in one figure
 MODEL = "model.orthodrome"

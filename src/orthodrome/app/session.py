@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline
 from .. import persist
 from .._core.files import writable_folder, write_together
 from ..plots._matplotlib import house_style, require_matplotlib
-from ..plots.interactive import require_plotly
 from ..plots.report import render_report
 from ..preprocessing import TableCleaner
 from . import inputs
@@ -136,7 +135,6 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
     _check_overwriting(out, written, (source, options.get("test"), options.get("labels")))
     prepare = _prepare_image if name == "denoise" else _prepare_data
     arguments, keywords, reading = prepare(name, options)
-    require_plotly()
     require_matplotlib()
     with writable_folder(Path(out)) as folder, progress(options["quiet"]) as report:
         try:

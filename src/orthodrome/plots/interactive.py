@@ -1,11 +1,9 @@
 """Interactive scatter plot of an embedding, a block of :mod:`orthodrome.plots.report`.
 
-The page contains plotly.js once for all scatter plots, and makes no requests. The data are JSON,
-which is not executed. They are shown with ``textContent`` or, in labels drawn by plotly, with
-escaped tags, so no name or label can inject markup. The content security policy of the page allows
-only scripts with known hashes: plotly.js and scatter.js. Points are SVG, which prints sharply;
-plotly's WebGL traces compile code at run time, which the policy forbids. Of very many points, a
-sample is drawn.
+The page makes no requests. The data are JSON, which is not executed, and are shown with
+``textContent``, so no name or label can inject markup. The content security policy of the page
+allows only scripts with known hashes, such as scatter.js. Points are SVG, which prints sharply. Of
+very many points, a sample is drawn.
 """
 
 from __future__ import annotations
@@ -13,9 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,40 +20,33 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.types import Array, Floats
-from ._classes import is_continuous, sortable, sorted_classes
-from ._extras import require
+from ._classes import SCALE, is_continuous, sortable, sorted_classes
+from ._matplotlib import require_matplotlib
 from .palette import MAIN, MARKERS, class_style
 from .report import Assets, resource
 
-__all__ = ["MAX_POINTS", "Scatter", "require_plotly"]
+__all__ = ["MAX_POINTS", "Scatter"]
 
 MAX_POINTS = 10_000  # more SVG points would cause noticeable delays in browsers
+_MAX_NUMBERS = 100_000  # of all points together; about one megabyte
 _MAX_CLASSES = 99  # one of the 100 pairs of colour and marker is for merged classes
+_N_SHADES = 25  # of the colour scale
 _MAX_AXES = 10  # maximum number of coordinates to choose from
 _MAX_NAMED = 12  # maximum number of classes in the description; the legend lists all
 
 # Replacements for black and dark brown on a dark page.
 _DARK = {"#000000": "#FFFFFF", "#661100": "#A5673F"}
 _REST = "#888888"  # merged classes, and rows without a value
-_SYMBOL_NAMES = (
-    "circle triangle-up square diamond triangle-down cross x triangle-left triangle-right pentagon"
-)
-_SYMBOLS = dict(zip(MARKERS, _SYMBOL_NAMES.split(), strict=True))
-
-
-def require_plotly() -> Path:
-    """Return the folder of plotly; raise MissingExtraError if it is not installed."""
-    module = require("plotly", "Interactive plots", "plot")
-    return Path(str(module.__file__)).parent
 
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
     """Interactive scatter plot of an embedding, for a section of a report.
 
-    Hovering over a point shows its row. The buttons of the legend hide and show classes. When the
-    plot has the focus, the left and right arrow keys move through the points and show their rows
-    below. Other coordinates can be chosen. The plot follows the page's light, dark or print style.
+    Hovering over a point shows its row. The buttons of the legend hide and show classes. Dragging
+    moves the plot; buttons, two fingers or, when the plot has the focus, the wheel zoom. The left
+    and right arrow keys then move through the points. Other coordinates can be chosen. The plot
+    follows the page's light, dark or print style.
 
     Parameters
     ----------
@@ -82,8 +72,8 @@ class Scatter:
     Notes
     -----
     Of more than 10,000 rows, a random sample of that size is drawn, with at least one row of each
-    class. The seed is fixed, and the page mentions the sample. Numbers have six digits. plotly.js
-    adds about five megabytes to the page, which contains all text and numbers shown.
+    class. It is smaller if a point has more than ten coordinates and details. The seed is fixed,
+    and the page mentions the sample. Numbers have six digits.
 
     Examples
     --------
@@ -115,7 +105,6 @@ class Scatter:
     ratios: ArrayLike | None = None
 
     def __post_init__(self) -> None:
-        require_plotly()
         Z = check_array(self.Z, input_name="Z", dtype=np.float64)
         object.__setattr__(self, "Z", Z)
         details = {f"details[{name!r}]": value for name, value in self.details.items()}
@@ -153,8 +142,8 @@ class Scatter:
         )
 
     def assets(self) -> Assets:
-        """Return the style sheet, plotly.js and the script of the plot."""
-        return [resource("scatter.css")], [_plotly_script(), resource("scatter.js")]
+        """Return the style sheet and the script of the plot."""
+        return [resource("scatter.css")], [resource("scatter.js")]
 
     # ------------------------------------------------------------------ contents
 
@@ -173,13 +162,14 @@ class Scatter:
     def _shown(self) -> NDArray[np.intp]:
         """Indices of the drawn rows, ascending."""
         n = len(np.asarray(self.Z))
-        if n <= MAX_POINTS:
+        most = min(MAX_POINTS, _MAX_NUMBERS // (len(self._axes()) + len(self.details)))
+        if n <= most:
             return np.arange(n)
         order = np.random.default_rng(0).permutation(n)
         if self._classes is not None:
             first = np.unique(self._classes[1][order], return_index=True)[1]
             order = np.concatenate((order[first], np.delete(order, first)))
-        return np.sort(order[:MAX_POINTS])
+        return np.sort(order[:most])
 
     def _axes(self) -> list[str]:
         """Return the names of the coordinates that can be chosen."""
@@ -229,20 +219,33 @@ class Scatter:
         }
 
     def _groups(self) -> dict[str, Any]:
-        """Return the classes or values that colour the points."""
+        """Return the classes, or the shades of a colour scale, that colour the points."""
         if self.labels is None:
             return {"groups": [_group("points", MAIN, MARKERS[0])], "codes": [0] * len(self._shown)}
         if self._classes is None:
-            missing = ~np.isfinite(self._values)
-            groups = [_group(self.label_name, MAIN, MARKERS[0])]
-            groups += [_group("missing", _REST, MARKERS[6])] if missing.any() else []
-            codes, values = missing.astype(int), {"values": _numbers(self._values)}
-        else:
-            names, all_codes = self._classes
-            groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
-            groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
-            codes, values = all_codes[self._shown], {}
-        return {"groups": groups, "codes": codes.tolist(), "label": self.label_name, **values}
+            return self._shades()
+        names, codes = self._classes
+        groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
+        groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
+        return {"groups": groups, "codes": codes[self._shown].tolist(), "label": self.label_name}
+
+    def _shades(self) -> dict[str, Any]:
+        """Return groups without names, one per shade, and a group of missing values."""
+        known = np.isfinite(self._values)
+        low, high = self._values[known].min(), self._values[known].max()
+        places = (self._values - low) / (high - low or 1.0)
+        codes = np.where(known, np.round(places * (_N_SHADES - 1)), _N_SHADES)
+        colormap = require_matplotlib().colormaps[SCALE].resampled(_N_SHADES)
+        colors = (255 * colormap(np.arange(_N_SHADES))).astype(int)
+        groups = [_group("", "#{:02x}{:02x}{:02x}".format(*rgba), MARKERS[0]) for rgba in colors]
+        groups += [] if known.all() else [_group("missing", _REST, MARKERS[6])]
+        return {
+            "groups": groups,
+            "codes": codes.astype(int).tolist(),
+            "label": self.label_name,
+            "values": _numbers(self._values),
+            "range": [f"{low:.6g}", f"{high:.6g}"],
+        }
 
 
 def _merged_classes(labels: Array) -> tuple[list[str], NDArray[np.intp]]:
@@ -264,7 +267,7 @@ def _merged_classes(labels: Array) -> tuple[list[str], NDArray[np.intp]]:
 
 def _group(name: str, color: str, marker: str) -> dict[str, str]:
     dark = _DARK.get(color, color)
-    return {"name": name, "color": color, "dark": dark, "symbol": _SYMBOLS[marker]}
+    return {"name": name, "color": color, "dark": dark, "marker": marker}
 
 
 def _numbers(values: Array) -> list[float | None]:
@@ -286,8 +289,3 @@ def _json(payload: dict[str, Any]) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-@cache
-def _plotly_script() -> str:
-    return (require_plotly() / "package_data" / "plotly.min.js").read_text("utf-8")

@@ -1,310 +1,316 @@
 "use strict";
 // Draw a plot in each figure of class "scatter" from the JSON inside the figure.
+// Text from the data is set by textContent only, so that it stays text.
 (() => {
-  const OUTLINES = {
-    circle: "M7 1.5a5.5 5.5 0 1 0 .01 0Z",
-    "triangle-up": "M7 1.5L13 12H1Z",
-    square: "M2 2H12V12H2Z",
-    diamond: "M7 .5L13.5 7L7 13.5L.5 7Z",
-    "triangle-down": "M7 12.5L13 2H1Z",
-    cross: "M5 1H9V5H13V9H9V13H5V9H1V5H5Z",
-    x: "M4 1L7 4L10 1L13 4L10 7L13 10L10 13L7 10L4 13L1 10L4 7L1 4Z",
-    "triangle-left": "M1.5 7L12 1V13Z",
-    "triangle-right": "M12.5 7L2 1V13Z",
-    pentagon: "M7 1L13 5.5L10.7 12.5H3.3L1 5.5Z",
+  const OUTLINES = { // around the point (0, 0), about 12 wide
+    o: "m0-5.5a5.5 5.5 0 1 0 .01 0z", "^": "m0-5.5l6 10.5h-12z", s: "m-5-5h10v10h-10z",
+    D: "m0-6.5l6.5 6.5-6.5 6.5-6.5-6.5z", v: "m0 5.5l6-10.5h-12z", "<": "m-5.5 0l10.5-6v12z",
+    ">": "m5.5 0l-10.5-6v12z", p: "m0-6l6 4.5-2.3 7h-7.4l-2.3-7z",
+    P: "m-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
+    X: "m-3-6l3 3 3-3 3 3-3 3 3 3-3 3-3-3-3 3-3-3 3-3-3-3z",
   };
-  const SVG = "http://www.w3.org/2000/svg"; // a name, not a request
-  const LONGEST = 60; // characters of a text in a hover label
-  const NARROW = 600; // pixels below which axes have short names
-  const PAPER = [640, 420]; // width and height of a printed plot, in pixels
-  const HINT = "Hover over a point, or use the keys ← and →.";
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const HINT = "Point at a mark, tap it, or use the keys ← and → to see its row.";
+  const REACH = 20; // pixels from the pointer to a point
 
-  // Text from the data is set by textContent only, so that it stays text.
-  function element(tag, className, text) {
-    const node = document.createElement(tag);
-    if (className) node.className = className;
+  function make(parent, tag, { text, ...attributes } = {}, space = "1999/xhtml") {
+    const node = document.createElementNS("http://www.w3.org/" + space, tag); // no request
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
     if (text !== undefined) node.textContent = text;
+    parent.append(node);
+    return node;
+  }
+  const draw = (parent, tag, attributes) => make(parent, tag, attributes, "2000/svg");
+
+  function button(parent, text, action, attributes) {
+    const node = make(parent, "button", { type: "button", text, ...attributes });
+    node.addEventListener("click", action);
     return node;
   }
 
-  // plotly reads a few tags and entities in its labels; with these three escaped it finds none.
-  function plain(text, longest = LONGEST) {
-    const line = String(text).replace(/\s+/g, " ");
-    const letters = Array.from(line);
-    const short = letters.length > longest ? letters.slice(0, longest - 1).join("") + "…" : line;
-    return short.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  function extent(values) {
+    return values.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [1 / 0, -1 / 0]);
+  }
+
+  function ticks([low, high], most) {
+    const power = 10 ** Math.floor(Math.log10((high - low) / most));
+    const step = power * [1, 2, 5, 10].find((n) => n * power * most >= high - low);
+    const first = Math.ceil(low / step);
+    return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
+  }
+
+  function tickText(value) {
+    const text = String(Number(value.toPrecision(6)));
+    return text.length > 8 ? value.toExponential(1) : text;
+  }
+
+  function shortened(text) {
+    const letters = Array.from(text.replace(/\s+/g, " "));
+    return letters.length > 40 ? letters.slice(0, 39).join("") + "…" : letters.join("");
   }
 
   class Scatter {
     constructor(figure) {
       this.data = JSON.parse(figure.querySelector("script").textContent);
-      this.printing = false;
-      this.across = 0;
-      this.up = 1;
-      this.at = null; // the row that the keyboard is at
-      this.hidden = new Set();
-      this.rows = this.data.groups.map(() => []);
-      this.data.codes.forEach((code, row) => this.rows[code].push(row));
-      this.entries = []; // of the legend: group, button and marker
-      this.build(figure);
-      Plotly.newPlot(this.plot, this.traces(), this.layout(), {
-        responsive: true,
-        displaylogo: false,
-        displayModeBar: matchMedia("(hover: hover)").matches ? "hover" : false,
-        // plotly's default buttons include one that sends the data to plotly.
-        modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-        showSendToCloud: false,
-        plotlyServerURL: "",
-      }).then(() => {
-        for (const event of ["plotly_hover", "plotly_click"]) { // touch only clicks
-          this.plot.on(event, ({ points }) => this.say(this.rowOf(points[0])));
-        }
-        figure.dataset.ready = "true";
-      });
+      this.axes = [0, 1]; // the coordinates drawn across and up
+      this.hidden = new Set(); // groups
+      this.pressed = new Map(); // pointers and their positions
+      const box = make(figure, "div");
+      this.addControls(make(box, "div", { class: "scatter-controls" }));
+      const legend = make(box, "div", { class: "scatter-legend", role: "group" });
+      const keys = " Left and right keys move through the points; plus and minus zoom; 0 resets.";
+      this.plot = make(box, "div", { class: "scatter-plot", tabindex: 0, role: "application",
+        "aria-label": this.data.words + keys });
+      this.line = make(box, "p", { class: "scatter-line", "aria-live": "polite", text: HINT });
+      figure.insertBefore(box, figure.querySelector("figcaption"));
+      this.addPoints();
+      if (this.data.label !== undefined) this.addLegend(legend);
+      this.listen();
+      this.reset();
+      new ResizeObserver(() => this.draw()).observe(this.plot);
+      figure.scatter = this;
     }
 
-    build(figure) {
-      const caption = figure.querySelector("figcaption");
-      const parts = [this.controls(), this.legend()];
-      this.plot = element("div", "scatter-plot");
-      this.plot.tabIndex = 0;
-      this.plot.setAttribute("role", "application");
-      this.plot.setAttribute(
-        "aria-label", this.data.words + " Left and right keys move through the points.");
-      this.plot.addEventListener("keydown", (event) => this.key(event));
-      this.line = element("p", "scatter-line", HINT);
-      this.line.setAttribute("aria-live", "polite");
-      for (const part of [...parts, this.plot, this.line]) {
-        if (part) figure.insertBefore(part, caption);
-      }
-    }
-
-    controls() {
-      if (this.data.axes.length < 3) return null;
-      const box = element("div", "scatter-controls");
-      for (const [name, key] of [["Horizontal", "across"], ["Vertical", "up"]]) {
-        const label = element("label", "", name + " ");
-        const select = element("select");
+    addControls(box) {
+      const names = this.data.axes.length > 2 ? ["Horizontal", "Vertical"] : [];
+      names.forEach((text, axis) => {
+        const select = make(make(box, "label", { text: text + " " }), "select");
         this.data.titles.forEach((title, i) => select.add(new Option(title, i)));
-        select.value = this[key];
+        select.value = axis;
         select.addEventListener("change", () => {
-          this[key] = Number(select.value);
-          this.draw();
+          this.axes[axis] = Number(select.value);
+          this.reset();
         });
-        label.append(select);
-        box.append(label);
-      }
-      return box;
+      });
+      const zoom = make(box, "span");
+      button(zoom, "Zoom in", () => this.zoom(0.7));
+      button(zoom, "Zoom out", () => this.zoom(1 / 0.7));
+      button(zoom, "Reset view", () => this.reset());
     }
 
-    legend() {
-      const { groups, label, values } = this.data;
-      const shown = [...groups.keys()].slice(values ? 1 : 0); // a colour scale needs no legend
-      if (label === undefined || !shown.length) return null;
-      const box = element("div", "scatter-legend");
-      box.setAttribute("role", "group");
+    addPoints() {
+      const { groups, codes, range, size } = this.data;
+      this.svg = draw(this.plot, "svg", { "aria-hidden": true });
+      this.grid = draw(this.svg, "g");
+      this.inside = draw(this.svg, "svg"); // clips the points
+      const layer = draw(this.inside, "g", { transform: `scale(${size / 12})` });
+      this.paths = groups.map((group) => this.addMark(layer, group));
+      this.rows = groups.map(() => []);
+      codes.forEach((code, row) => this.rows[code].push(row));
+      this.plot.classList.toggle("scatter-scale", range !== undefined);
+      this.ring = draw(this.inside, "circle", { class: "scatter-ring", r: size / 2 + 4 });
+      this.tip = make(this.plot, "div", { class: "scatter-tip" });
+    }
+
+    addMark(parent, { color, dark, marker }) {
+      return draw(parent, "path", { class: "scatter-mark", d: "M0 0" + OUTLINES[marker],
+        style: `--light:${color};--dark:${dark}` });
+    }
+
+    addLegend(box) {
+      const { groups, label, range } = this.data;
       box.setAttribute("aria-label", `Show or hide: ${label}`);
-      box.append(element("span", "", label));
-      if (shown.length > 2) {
-        for (const [name, hide] of [["Show all", false], ["Hide all", true]]) {
-          const button = element("button", "scatter-all", name);
-          button.type = "button";
-          button.addEventListener("click", () => this.toggle(shown, hide));
-          box.append(button);
-        }
+      make(box, "span", { text: label });
+      if (range) {
+        const colors = groups.filter((group) => !group.name).map((group) => group.color);
+        box.append(range[0]);
+        make(box, "i", { style: `background: linear-gradient(90deg, ${colors})` });
+        box.append(range[1]);
       }
-      shown.forEach((i) => box.append(this.entry(i)));
-      this.mark();
-      return box;
-    }
-
-    entry(i) {
-      const { name, symbol } = this.data.groups[i];
-      const button = element("button");
-      button.type = "button";
-      const svg = document.createElementNS(SVG, "svg");
-      svg.setAttribute("viewBox", "0 0 14 14");
-      svg.setAttribute("aria-hidden", "true");
-      const path = document.createElementNS(SVG, "path");
-      path.setAttribute("d", OUTLINES[symbol]);
-      svg.append(path);
-      const count = element("small", "", this.rows[i].length);
-      button.append(svg, element("span", "", name.trim() || "(empty)"), count);
-      button.addEventListener("click", () => this.toggle([i], !this.hidden.has(i)));
-      this.entries.push({ i, button, path });
-      return button;
-    }
-
-    // ---------------------------------------------------------------- drawing
-
-    isDark() {
-      return dark.matches && !this.printing;
-    }
-
-    color(i) {
-      const group = this.data.groups[i];
-      return this.isDark() ? group.dark : group.color;
-    }
-
-    // Thin edges keep neighbours apart, yellow visible on white and dark values on a dark page.
-    edge(i) {
-      if (!this.isDark()) return "#333333";
-      return this.data.values && i === 0 ? "#a9b3bd" : "#14181d";
-    }
-
-    fields(row) {
-      const { data } = this;
-      const found = [];
-      if (data.label !== undefined) {
-        const group = data.groups[data.codes[row]].name;
-        found.push([data.label, data.values ? data.values[row] : group]);
+      const named = [...groups.keys()].filter((i) => !range || groups[i].name);
+      if (named.length > 2) {
+        const all = { class: "scatter-all" };
+        button(box, "Show all", () => named.forEach((i) => this.toggle(i, false)), all);
+        button(box, "Hide all", () => named.forEach((i) => this.toggle(i, true)), all);
       }
-      found.push(...data.details.map(([name, values]) => [name, values[row]]));
-      found.push(...[this.across, this.up].map((i) => [data.axes[i], data.coordinates[i][row]]));
-      return found.map(([name, value]) => [name, value === null ? "missing" : value]);
+      this.entries = {};
+      for (const i of named) {
+        const entry = button(box, "", () => this.toggle(i, !this.hidden.has(i)));
+        this.addMark(draw(entry, "svg", { viewBox: "-7 -7 14 14", "aria-hidden": true }), groups[i]);
+        make(entry, "span", { text: groups[i].name.trim() || "(empty)" });
+        make(entry, "small", { text: this.rows[i].length });
+        this.entries[i] = entry;
+        this.toggle(i, false);
+      }
     }
 
-    text(row) {
-      const lines = this.fields(row).map(([name, value]) => `${plain(name)}: ${plain(value)}`);
-      return [`<b>${plain(this.data.ids[row])}</b>`, ...lines].join("<br>");
+    toggle(i, hide) {
+      this.hidden[hide ? "add" : "delete"](i);
+      this.paths[i].style.display = hide ? "none" : "";
+      this.entries[i].setAttribute("aria-pressed", !hide);
+      this.show();
     }
 
-    traces() {
-      const { coordinates, groups, size, values, label } = this.data;
-      return groups.map((group, i) => ({
-        type: "scatter",
-        mode: "markers",
-        name: plain(group.name),
-        x: this.rows[i].map((row) => coordinates[this.across][row]),
-        y: this.rows[i].map((row) => coordinates[this.up][row]),
-        hoverinfo: "text",
-        hovertext: this.rows[i].map((row) => this.text(row)),
-        visible: !this.hidden.has(i),
-        marker: {
-          size,
-          symbol: group.symbol,
-          opacity: 0.85,
-          line: { width: 0.5, color: this.edge(i) },
-          ...(values && i === 0
-            ? {
-                color: this.rows[0].map((row) => values[row]),
-                colorscale: "Cividis",
-                colorbar: {
-                  title: { text: plain(label), side: "right" },
-                  thickness: 12,
-                  outlinewidth: 0,
-                },
-              }
-            : { color: this.color(i) }),
-        },
-      }));
+    // ---------------------------------------------------------------- view
+
+    pixel(axis, value) {
+      const [[low, high], [from, to]] = [this.view[axis], this.box[axis]];
+      return from + (value - low) / (high - low) * (to - from);
     }
 
-    layout() {
-      const narrow = this.plot.clientWidth < NARROW;
-      const titles = narrow ? this.data.axes : this.data.titles;
-      const longest = narrow ? 30 : LONGEST;
-      return {
-        showlegend: false,
-        hovermode: "closest",
-        // touch scrolls the page
-        dragmode: matchMedia("(hover: hover)").matches ? "zoom" : false,
-        margin: { l: 55, r: 10, t: 30, b: 50 },
-        paper_bgcolor: "rgba(0,0,0,0)",
-        plot_bgcolor: "rgba(0,0,0,0)",
-        hoverlabel: { align: "left", namelength: 0 },
-        font: { family: "system-ui, sans-serif", size: 13 },
-        xaxis: { title: { text: plain(titles[this.across], longest) }, automargin: true },
-        yaxis: { title: { text: plain(titles[this.up], Math.min(longest, 42)) }, automargin: true },
-      };
+    value(axis, pixel) {
+      const [[low, high], [from, to]] = [this.view[axis], this.box[axis]];
+      return low + (pixel - from) / (to - from) * (high - low);
+    }
+
+    place(row) {
+      return this.axes.map((i, axis) => this.pixel(axis, this.data.coordinates[i][row]));
+    }
+
+    reset() {
+      this.width = 1; // of the view, relative to the data
+      this.view = this.axes.map((i) => {
+        const [low, high] = extent(this.data.coordinates[i]);
+        const margin = (high - low) / 20 || Math.abs(low) / 20 || 1;
+        return [low - margin, high + margin];
+      });
+      this.draw();
+    }
+
+    zoom(factor, at = this.box.map(([from, to]) => (from + to) / 2)) {
+      if (this.width * factor < 1e-3 || this.width * factor > 5) return;
+      this.width *= factor;
+      const center = at.map((pixel, axis) => this.value(axis, pixel));
+      this.view = this.view.map((ends, a) => ends.map((end) => center[a] + factor * (end - center[a])));
+      this.redraw();
+    }
+
+    pan(moved) {
+      this.view = this.box.map((ends, a) => ends.map((end) => this.value(a, end - moved[a])));
+      this.redraw();
+    }
+
+    redraw() { // at most once per frame
+      this.frame ??= requestAnimationFrame(() => this.draw());
     }
 
     draw() {
-      this.at = null;
-      return Plotly.react(this.plot, this.traces(), this.layout());
+      this.frame = undefined;
+      const { clientWidth: width, clientHeight: height } = this.plot;
+      this.box = [[66, width - 12], [height - 48, 10]];
+      const area = [66, 10, Math.max(width - 78, 1), Math.max(height - 58, 1)];
+      this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      this.inside.setAttribute("viewBox", area.join(" "));
+      ["x", "y", "width", "height"].forEach((name, i) => this.inside.setAttribute(name, area[i]));
+      // a finger scrolls the page, or moves a plot that is zoomed
+      this.plot.style.touchAction = this.width === 1 ? "pan-x pan-y" : "none";
+      this.drawAxes(width, height);
+      const unit = this.data.size / 12;
+      this.rows.forEach((rows, i) => {
+        const outline = OUTLINES[this.data.groups[i].marker];
+        const marks = rows.map((row) => `M${this.place(row).map((x) => (x / unit).toFixed(1))}`);
+        this.paths[i].setAttribute("d", marks.map((mark) => mark + outline).join(""));
+      });
+      this.show();
     }
 
-    // Colours of axes and labels follow the page's style sheet; those of the points are set here.
-    repaint() {
-      this.mark();
-      const all = [...this.data.groups.keys()];
-      const painted = all.slice(this.data.values ? 1 : 0);
-      Plotly.restyle(this.plot, { "marker.line.color": all.map((i) => this.edge(i)) }, all);
-      if (painted.length) {
-        Plotly.restyle(this.plot, { "marker.color": painted.map((i) => this.color(i)) }, painted);
+    drawAxes(width, height) {
+      const names = width < 600 ? this.data.axes : this.data.titles;
+      const [[left, right], [bottom, top]] = this.box;
+      const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+      const [across, up] = this.axes.map((i) => shortened(names[i]));
+      this.grid.replaceChildren();
+      draw(this.grid, "text", { class: "xtitle", x, y: height - 8, text: across });
+      draw(this.grid, "text", { class: "ytitle", transform: `translate(15,${y})rotate(-90)`, text: up });
+      for (const value of ticks(this.view[0], width < 600 ? 4 : 8)) {
+        const at = this.pixel(0, value);
+        draw(this.grid, "path", { d: `M${at} ${top}V${bottom}` });
+        draw(this.grid, "text", { x: at, y: bottom + 18, text: tickText(value) });
       }
-    }
-
-    mark() {
-      for (const { i, button, path } of this.entries) {
-        path.setAttribute("fill", this.color(i));
-        path.setAttribute("stroke", this.edge(i));
-        path.setAttribute("stroke-width", "0.5");
-        button.setAttribute("aria-pressed", String(!this.hidden.has(i)));
+      for (const value of ticks(this.view[1], 7)) {
+        const at = this.pixel(1, value);
+        draw(this.grid, "path", { d: `M${left} ${at}H${right}` });
+        draw(this.grid, "text", { class: "end", x: left - 6, y: at + 4, text: tickText(value) });
       }
-    }
-
-    toggle(groups, hide) {
-      groups.forEach((i) => (hide ? this.hidden.add(i) : this.hidden.delete(i)));
-      this.at = null;
-      this.mark();
-      Plotly.restyle(this.plot, { visible: groups.map((i) => !this.hidden.has(i)) }, groups);
-    }
-
-    print(on) {
-      this.printing = on;
-      Plotly.Fx.unhover(this.plot);
-      const [width, height] = on ? PAPER : [null, null];
-      Plotly.relayout(this.plot, { width, height, autosize: !on });
-      this.repaint();
     }
 
     // ---------------------------------------------------------------- reading
 
-    rowOf(point) {
-      return this.rows[point.curveNumber][point.pointNumber];
+    listen() {
+      const at = (event) => {
+        const { left, top } = this.plot.getBoundingClientRect();
+        return [event.clientX - left, event.clientY - top];
+      };
+      const on = (name, action) => this.plot.addEventListener(name, action);
+      const release = (event) => this.pressed.delete(event.pointerId);
+      on("keydown", (event) => this.key(event));
+      on("pointerdown", (event) => {
+        this.pressed.set(event.pointerId, at(event));
+        this.show(this.nearest(at(event)));
+      });
+      on("pointermove", (event) => {
+        if (this.pressed.has(event.pointerId)) this.drag(event.pointerId, at(event));
+        else this.show(this.nearest(at(event)));
+      });
+      ["pointerup", "pointercancel", "pointerleave"].forEach((name) => on(name, release));
+      on("wheel", (event) => { // the wheel scrolls the page until the plot is clicked
+        if (document.activeElement !== this.plot && !event.ctrlKey) return;
+        event.preventDefault();
+        this.zoom(1.002 ** event.deltaY, at(event));
+      });
     }
 
-    say(row) {
-      const fields = this.fields(row).map(([name, value]) => `${name}: ${value}`);
-      this.line.textContent = [this.data.ids[row], ...fields].join(" · ");
+    drag(pointer, to) {
+      const from = this.pressed.get(pointer);
+      this.pressed.set(pointer, to);
+      const other = [...this.pressed].find(([id]) => id !== pointer)?.[1];
+      if (!other) return this.pan([to[0] - from[0], to[1] - from[1]]);
+      const distance = ([x, y]) => Math.hypot(x - other[0], y - other[1]) || 1;
+      return this.zoom(distance(from) / distance(to), other); // two fingers
     }
 
-    // Rows of the visible points, from left to right.
-    order() {
-      const { xaxis, yaxis } = this.plot.layout;
-      const [x, y] = [this.across, this.up].map((i) => this.data.coordinates[i]);
-      const inside = (value, [low, high]) => value >= low && value <= high;
-      return this.data.codes
-        .map((_, row) => row)
+    visible() { // rows and places of the visible points
+      const inside = (x, [a, b]) => x >= Math.min(a, b) && x <= Math.max(a, b);
+      return [...this.data.codes.keys()]
         .filter((row) => !this.hidden.has(this.data.codes[row]))
-        .filter((row) => inside(x[row], xaxis.range) && inside(y[row], yaxis.range))
-        .sort((a, b) => x[a] - x[b] || a - b);
+        .map((row) => [row, ...this.place(row)])
+        .filter(([, x, y]) => inside(x, this.box[0]) && inside(y, this.box[1]));
+    }
+
+    nearest([left, top]) {
+      const distances = this.visible().map(([row, x, y]) => [Math.hypot(x - left, y - top), row]);
+      const [distance, row] = distances.reduce((a, b) => (b[0] < a[0] ? b : a), [REACH]);
+      return distance < REACH ? row : undefined;
+    }
+
+    fields(row) {
+      const { axes, codes, coordinates, details, groups, label, values } = this.data;
+      const found = details.map(([name, column]) => [name, column[row]]);
+      if (label !== undefined) found.unshift([label, values ? values[row] : groups[codes[row]].name]);
+      found.push(...this.axes.map((i) => [axes[i], coordinates[i][row]]));
+      return found.map(([name, value]) => `${name}: ${value === null ? "missing" : value}`);
+    }
+
+    show(row) {
+      this.row = row;
+      this.tip.replaceChildren();
+      this.tip.style.display = this.ring.style.display = row === undefined ? "none" : "";
+      if (row === undefined) return;
+      const [x, y] = this.place(row);
+      this.ring.setAttribute("transform", `translate(${x},${y})`);
+      const texts = [this.data.ids[row], ...this.fields(row)];
+      texts.forEach((text, i) => make(this.tip, i ? "div" : "b", { text }));
+      this.line.textContent = texts.join(" · ");
+      const { offsetWidth: width, offsetHeight: height } = this.tip;
+      const left = x + 14 + width > this.plot.clientWidth ? x - 14 - width : x + 14;
+      this.tip.style.left = `${Math.max(left, 0)}px`;
+      this.tip.style.top = `${Math.max(Math.min(y, this.box[1][0] - height), 0)}px`;
     }
 
     key(event) {
-      const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
-      if (event.key === "Escape") Plotly.Fx.unhover(this.plot);
-      if (!(event.key in steps) || event.ctrlKey || event.altKey || event.metaKey) return;
+      const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -1 / 0, End: 1 / 0 };
+      const others = { "+": () => this.zoom(0.7), "-": () => this.zoom(1 / 0.7),
+        0: () => this.reset(), Escape: () => this.show() };
+      if (event.ctrlKey || event.altKey || event.metaKey) return;
+      others[event.key]?.();
+      if (!(event.key in steps)) return;
       event.preventDefault();
-      const order = this.order();
-      if (!order.length) return;
-      const last = order.length - 1;
+      const rows = this.visible().sort((a, b) => a[1] - b[1]).map(([row]) => row);
+      const now = rows.indexOf(this.row);
       const step = steps[event.key];
-      const now = order.indexOf(this.at);
-      const next = now < 0 && Number.isFinite(step) ? (step > 0 ? 0 : last) : now + step;
-      this.at = order[Math.min(Math.max(next, 0), last)];
-      const curveNumber = this.data.codes[this.at];
-      const pointNumber = this.rows[curveNumber].indexOf(this.at);
-      Plotly.Fx.hover(this.plot, [{ curveNumber, pointNumber }]);
-      this.say(this.at);
+      const next = now < 0 && step === -1 ? rows.length - 1 : now + step;
+      if (rows.length) this.show(rows[Math.min(Math.max(next, 0), rows.length - 1)]);
     }
   }
 
-  const figures = document.querySelectorAll("figure.scatter");
-  const scatters = Array.from(figures, (figure) => new Scatter(figure));
-  dark.addEventListener("change", () => scatters.forEach((scatter) => scatter.repaint()));
-  addEventListener("beforeprint", () => scatters.forEach((scatter) => scatter.print(true)));
-  addEventListener("afterprint", () => scatters.forEach((scatter) => scatter.print(false)));
+  for (const figure of document.querySelectorAll("figure.scatter")) new Scatter(figure);
 })();
