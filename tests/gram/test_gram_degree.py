@@ -85,6 +85,16 @@ def test_isolated_points_have_rows_of_zeros():
     np.testing.assert_array_equal(graph.cross(np.eye(5)).toarray()[3:], 0)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_products_of_degrees_may_underflow_or_overflow(scale):
+    K = gaussian(points())
+    graph, plain = Degree(DenseGram(scale * K)), Degree(DenseGram(K))
+    np.testing.assert_allclose(graph.toarray(), plain.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(graph @ np.eye(N), plain.toarray(), atol=1e-13)
+    cross = graph.cross(scale * K[:4]).toarray()
+    np.testing.assert_allclose(cross, plain.cross(K[:4]).toarray(), rtol=1e-12)
+
+
 def test_degrees_are_summed_without_rounding_them_up():
     """0.1 + 0.2 - 0.3 is 5.6e-17, by rounding alone; float32 matrices are summed in float64."""
     for sign in (1, -1):
@@ -129,6 +139,11 @@ SMALL = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
 def test_refusals(K, options, message):
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
         Degree(DenseGram(K, check=False), **options)
+
+
+def test_negative_degrees_within_their_uncertainty_are_zero():
+    graph = Degree(DenseGram(SMALL), uncertainty=np.full(3, 0.2))
+    np.testing.assert_allclose(graph.degrees, [0.0, 0.4, 0.5], rtol=1e-15)
 
 
 def test_new_points_of_negative_degree():

@@ -57,6 +57,16 @@ def test_tangent_names_antipodes(dtype):
         at_first_point(Y.astype(dtype))
 
 
+def test_tangent_takes_known_cosines_and_needs_points_of_unit_length():
+    Y = cap(8, 3, 1.0)
+    fresh = at_first_point(Y)
+    known = Tangent(DenseGram(Y @ Y.T), fresh.base_point, Y @ Y[0])
+    np.testing.assert_allclose(known.toarray(), fresh.toarray(), atol=1e-14)
+    Y[3] *= 1.001
+    with pytest.raises(ValueError, match=r"k\(x, x\) must be the same .* at row 3 of points"):
+        at_first_point(Y)
+
+
 @pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 1e-6), (np.float32, 1e-3)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_tangent_needs_a_base_point_of_unit_length(dtype, allowed, sign):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 
 from orthodrome import KernelPCA
-from orthodrome.kernels import Embedded, Gaussian, Linear, LogEuclidean, Normalized
+from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 from orthodrome.rows import as_rows, kind_of
 from orthodrome.rows.base import rows_at, spread_rows
 
@@ -202,6 +202,21 @@ def test_iterators_are_read_once_if_that_is_enough():
     assert estimator.n_features_in_ == 3
 
 
+def test_weights_count_the_rows_of_batches():
+    X = data(n=20)
+    source = rows_of([X[:9], X[9:]], once=True)
+    assert source.shape == ()
+    assert np.array_equal(source.weights(np.arange(20), "KernelPCA"), np.arange(20))
+    assert source.shape == X.shape
+
+
+@pytest.mark.parametrize("kind", ["array", "zarr", "list"])
+def test_callables_are_evaluated_by_one_thread_at_a_time(kind, tmp_path):
+    given = KINDS[kind](data(), tmp_path)
+    assert rows_of(given, FromCallable(np.minimum)).serial
+    assert not rows_of(given).serial
+
+
 def test_columns_of_data_frames_are_those_of_the_first():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data(n=30), columns=["a", "b", "c"])
@@ -228,7 +243,7 @@ def test_kinds_of_input():
     assert kind_of(X) == kind_of(X.tolist()) == kind_of(scipy.sparse.csr_array(X)) == "array"
     assert kind_of([X, X]) == kind_of((X,)) == kind_of(Anew(X, 3)) == "batches"
     assert kind_of(iter([X])) == kind_of(x for x in [X]) == "once"
-    for given in ("rows", b"rows", {"rows": X}, 3.0, None, object()):
+    for given in ("rows", b"rows", {"rows": X}, [], 3.0, None, object()):
         assert kind_of(given) == "array", "the kernel is to refuse it"
     matrices = [np.eye(2), np.eye(2)]
     for kernel in (LogEuclidean(), Embedded(np.ravel), Normalized(LogEuclidean())):
