@@ -121,7 +121,11 @@ def _gaps_by_column(
                 column = raw.values[name]
             else:
                 name, column = raw.columns[i], raw.values[:, i]
-            yield str(name), np.asarray([cell is None or cell != cell for cell in column])
+            values = np.asarray(column)
+            if values.dtype.kind == "O":
+                is_gap = [cell is None or cell != cell for cell in values]
+                values = np.where(is_gap, np.nan, 0.0)
+            yield str(name), np.isnan(values.astype(np.float64))
 
 
 def _gaps(cleaner: TableCleaner, raw: RawTable) -> NDArray[np.bool_]:
