@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
+from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only, same_partition
 from laws_clusterings import CLUSTERINGS, estimator, every_clustering, hard, methods_of, placed
 from laws_kmeans import KINDS, cloud, every_kind
 from laws_sphere import unit
@@ -324,3 +324,34 @@ def test_the_seed_decides(kind):
         np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
         assert not np.array_equal(fits[0].labels_, fits[2].labels_)
     estimator(kind, random_state=None).fit(X)
+
+
+WAYS = {
+    "disk": {"storage": "disk", "memory_budget": "1KiB"},
+    "recompute": {"storage": "recompute", "memory_budget": "1KiB"},
+    "callable": {"kernel": lambda A, B: gaussian(A, B, 1.5)},
+    "normalized": {"kernel": Normalized(Gaussian(sigma=1.5))},
+    "precomputed": {"kernel": "precomputed"},
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLUSTERINGS if kind != "preimage"])
+def test_storage_and_kind_of_kernel_do_not_matter(kind):
+    """Nor does a Gram matrix in place of the data."""
+    X, new = blobs(300), blobs(40, seed=1)
+    dense = {} if kind in ("flat", "intrinsic") else {"solver": "dense"}
+    krylov = {"solver": "krylov"} | ({} if kind == "mixture" else {"tol": 1e-12})
+    tight = {"tol": 1e-10, "max_iter": 500} if kind == "mixture" else {"n_init": 20}
+    tol = {"flat": 1e-7, "intrinsic": 1e-7, "mixture": 1e-4}.get(kind, 1e-9)
+    expected = estimator(kind, **dense | tight).fit(X)
+    distances = placed(expected, new)
+    for way, options in WAYS.items():
+        solver = krylov if dense and "memory_budget" in options else dense
+        model = estimator(kind, **solver | tight | options)
+        given, more = (gaussian(A, X, 1.5) if way == "precomputed" else A for A in (X, new))
+        model.fit(given)
+        assert same_partition(model.labels_, expected.labels_), way
+        order = [model.labels_[np.argmax(expected.labels_ == label)] for label in range(3)]
+        found = placed(model, more)
+        found = found if kind in LAPLACIANS else found[:, order]
+        np.testing.assert_allclose(found, distances, rtol=0, atol=tol, err_msg=way)

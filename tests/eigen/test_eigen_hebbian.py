@@ -9,8 +9,11 @@ from laws_hebbian import (
     GAINS,
     N_POINTS,
     OPERATORS,
+    Counted,
     automatic_iterates,
+    generalized_hebbian,
     paper_iterates,
+    points,
     random_orders,
     random_start,
     relative_difference,
@@ -163,3 +166,32 @@ def test_float32_operators(gain, rule, operator):
         assert getattr(found, name).dtype == np.float32
     assert found.state.coefficients.dtype == np.float64
     assert relative_difference(found.coefficients, expected.A) <= 2e-4
+
+
+@every_rule
+@every_gain
+def test_seeds_fix_the_order(gain, rule):
+    """The orders that a run draws for itself are permutations, another one in each pass."""
+    operator = Counted(OPERATORS["centered"](np.float64))
+    A = random_start(R, N_POINTS)
+    settings = {"gain": gain, "n_passes": 3, "tol": 0, "polish": False, "initial": A}
+    settings |= numbers(operator.operator.toarray(), gain, rule) | {"random_state": 5}
+    found = hebbian(operator, R, **settings)
+    # a pass is one block here; estimates ask for fewer rows
+    order = np.array([chosen for chosen in operator.asked if len(chosen) == N_POINTS])
+    np.testing.assert_array_equal(np.sort(order, axis=1), [np.arange(N_POINTS)] * 3)
+    assert len(np.unique(order, axis=0)) == 3
+    expected = expected_iterates(operator.operator.toarray(), A, order, gain, rule)
+    assert relative_difference(found.coefficients, expected.A) <= EXACT
+
+
+@pytest.mark.parametrize("gain", ["constant", "t"])
+def test_linear_kernel_follows_sangers_rule(gain):
+    """AΦ' is the weight matrix W of GHA, eq. (2), in input space."""
+    X = points() - points().mean(axis=0)
+    A, eta0 = random_start(R, N_POINTS), 0.004
+    decays = {"constant": lambda t: eta0, "t": lambda t: eta0 * N_POINTS / (t + N_POINTS)}
+    W = generalized_hebbian(X, A @ X, orders(), decays[gain])
+    found = run("centered linear", gain, "paper", eta0=eta0)
+    assert relative_difference(found.coefficients @ X, W) <= EXACT
+    assert relative_difference(W, A @ X) > 0.5  # it has moved

@@ -152,3 +152,20 @@ def test_new_points_of_negative_degree():
     for use in (lambda: cross @ np.ones(N), cross.toarray):
         with pytest.raises(ValueError, match="degree of row 1 of the new points"):
             use()
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
+def test_points_with_hardly_any_neighbours(storage, dtype, tolerance):
+    """Similarities down to 1e-30 of k(x, x): taken off, nothing but rounding would be left."""
+    X = np.concatenate([points(), [[9.0, 0, 0], [0, -10.0, 0], [0, 0, 11.0]]]).astype(dtype)
+    A = gaussian(X.astype(np.float64)) - np.eye(len(X))
+    roots = np.sqrt(A.sum(axis=1))
+    expected = A / roots[:, None] / roots
+    graph = Degree(TiledGram(Gaussian(sigma=1.0).fit(X), X, storage))
+    assert graph.degrees.min() < 1e-8
+    assert graph.degrees == pytest.approx(A.sum(axis=1), rel=2e-3, abs=1e-8)
+    V = np.random.default_rng(0).standard_normal((len(X), 3)).astype(dtype)
+    # distances of such points are rounded, and exp of them is off by some ten times as much
+    np.testing.assert_allclose(graph.toarray(), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(graph @ V, graph.toarray() @ V, rtol=0, atol=tolerance)

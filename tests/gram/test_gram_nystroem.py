@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from orthodrome._core.kinds import is_memory_map
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors, partial_cholesky
 from orthodrome.coordinates import anchors as anchors_module
+from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
 from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
@@ -254,3 +255,15 @@ def test_refusals_and_the_choice_of_storage():
     assert not kept.recomputes
     assert not is_memory_map(kept.rows.array)
     assert is_memory_map(anchor_coordinates(kernel, X, anchors, storage="disk").rows.array)
+
+
+@pytest.mark.parametrize("storage", ["memory", "recompute"])
+def test_blocks_of_single_precision_are_summed_in_double(storage, monkeypatch):
+    monkeypatch.setattr(AnchorMap, "rows_at_once", 1)
+    X = np.ones((9, 1), dtype=np.float32)
+    X[0] = 2**24  # one more is rounded away in float32
+    kernel = Linear().fit(X)
+    anchors = choose_anchors(kernel, X, 1, anchors=[1])
+    features = anchor_coordinates(kernel, X, anchors, storage=storage)
+    assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
+    assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)

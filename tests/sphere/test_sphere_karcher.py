@@ -340,3 +340,40 @@ NO_TRIANGLE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
 def test_invalid_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         karcher_mean(**{"points": cap(25, 4, 1.0), **arguments})
+
+
+def test_gradients_of_near_points_are_accurate():
+    """From a start of exact coordinates: sums of points, not of differences, would keep half."""
+    start = np.full(4, 0.5)
+    z = np.random.default_rng(3).normal(size=(30, 4)) * 1e-8
+    points = unit(start + z - np.outer(z @ start, start))
+    p = np.arange(1.0, 31) / np.arange(1.0, 31).sum()
+    differences = (points - start).astype(np.longdouble)
+    gradient = p @ (differences - np.outer(differences @ start, start))
+    first = karcher_mean(points, p, initial=start, tol=1e-12).history[0]
+    expected = float(np.sqrt(gradient @ gradient)), float(p @ np.sum(differences**2, axis=1))
+    assert first["gradient_norm"] == pytest.approx(expected[0], rel=1e-12, abs=0)
+    assert first["objective"] == pytest.approx(expected[1], rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_gradient_norm_is_not_underestimated(seed):
+    """Over a singular matrix a small square is rounding, even below 0; it must not pass for 0."""
+    rng = np.random.default_rng(seed)
+    axis, *others = rotation(4, seed)
+    angle = rng.uniform(0.1, 1.3)
+    cross = [np.cos(angle) * axis + s * np.sin(angle) * e for e in others for s in (1, -1)]
+    points = np.array([axis, *cross, axis] * 2)
+    given, lift = coefficients(points)
+    result = karcher_mean(given, initial=np.eye(16)[rng.integers(16)])
+    gradient = slow_gradient(points, np.full(16, 1 / 16), unit(lift(result.point)))
+    assert np.linalg.norm(gradient) <= 2 * result.gradient_norm + 1e-14
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_coefficients_that_cancel_to_rounding_are_no_start(seed):
+    """Their square is not 0, and as often above it as below."""
+    points = cap(12, 3, 1.0, seed)
+    null = np.linalg.svd(points.T)[2][-1]
+    with pytest.raises(ValueError, match="initial of karcher_mean is 0 up to"):
+        karcher_mean(DenseGram(points @ points.T), initial=null)

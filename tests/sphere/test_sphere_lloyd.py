@@ -19,6 +19,7 @@ from orthodrome.kernels import Exponential, Gaussian, Linear, Spherical
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
 from orthodrome.sphere.lloyd import (
+    Centers,
     FlatCenters,
     GeodesicCenters,
     lloyd,
@@ -192,3 +193,81 @@ def test_inner_products_beyond_one_are_refused():
     K = np.array([[1.0, 0.99, 0.99], [0.99, 1.0, -0.5], [0.99, -0.5, 1.0]])
     with pytest.raises(ValueError, match=r"is 1\.98, more than 1 .*not positive definite"):
         run_of(GeodesicCenters(DenseGram(K), np.ones(3)), np.array([1, 0, 0]), 2)
+
+
+@every_kind
+def test_points_that_coincide_leave_clusters_empty(kind):
+    X = np.repeat([[0.0, 0.0], [1.0, 2.0]], 4, axis=0)
+    for start in (np.arange(8) // 2, np.arange(8) // 4, np.zeros(8, dtype=np.intp)):
+        run = run_of(geometry(kind, X), start, 4)
+        assert run.status is Status.CONVERGED
+        assert run.n_iter < 20
+        assert run.inertia == pytest.approx(0, abs=1e-12)
+        assert not set(run.labels[:4]) & set(run.labels[4:])
+
+
+def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
+    """Clusters all around the sphere, where the first step of some is too long."""
+    k, size = 1000, 6
+    Y = unit(np.random.default_rng(0).standard_normal((k * size, 3)))
+    labels = np.repeat(np.arange(k), size)
+    angles = np.arccos(Y[:, 0])
+    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]
+    gradients = pulls.reshape(k, size, 3).mean(axis=1)
+    norms = np.linalg.norm(gradients, axis=1)
+    slopes = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
+
+    def objective(steps):
+        t = np.broadcast_to(steps, k)[labels]
+        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * slopes, -1, 1))
+        return np.bincount(labels, angles**2) / size
+
+    run = module.Run(labels, np.empty((k * size, k)), np.zeros(k, dtype=bool))
+    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], slopes, norms)
+    assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
+    h = 1e-4
+    curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)
+    first = np.where(curvature > 0, np.minimum(norms / np.abs(curvature), np.pi / 2), np.pi / 4)
+    halved = steps < 0.9 * first
+    assert 5 < np.count_nonzero(halved) < 50
+    np.testing.assert_allclose(steps[~halved], first[~halved], rtol=1e-4)
+    assert np.all((objective(2 * steps) > objective(0.0))[halved])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_without_tolerance_it_ends_at_rounding(monkeypatch, dtype):
+    monkeypatch.setattr(module, "_GRADIENT_TOL", -1.0)
+    Y = points_on_a_sphere(dtype=dtype)
+    run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(80)), random_labels(80, 3), 3)
+    assert run.status.converged
+    assert run.n_iter < 100
+    for label in range(3):
+        own = unit(Y[run.labels == label].astype(np.float64))
+        mean = unit(run.centers.coefficients[:, label] @ Y.astype(np.float64))
+        p = np.full(len(own), 1 / len(own))
+        assert np.linalg.norm(slow_gradient(own, p, mean)) < (1e-7 if dtype == np.float64 else 1e-3)
+
+
+class Oscillating(Centers):
+    """Two centres that change places for ever, without gain."""
+
+    weights, rounding, turns = np.ones(4), 1e-12, 0
+
+    def squared_from(self, chosen):
+        raise NotImplementedError
+
+    def inertia(self, run):
+        return 1.0
+
+    def advance(self, runs):
+        self.turns += 1
+        for run in runs:
+            run.squared = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+            run.squared[3, self.turns % 2] = 0.4
+            run.settled = True
+
+
+def test_labels_that_oscillate_without_gain_end_the_run():
+    run = run_of(Oscillating(), np.array([0, 0, 1, 0]), 2, max_iter=100)
+    assert run.status is Status.ROUNDING
+    assert run.n_iter < 5

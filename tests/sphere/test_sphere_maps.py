@@ -192,3 +192,34 @@ def test_lengths_that_overflow_are_refused(dtype):
     ):
         with pytest.raises(ValueError, match="must have unit length; row 0 has length inf"):
             call()
+
+
+@pytest.mark.parametrize("angle", [1e-1, 1e-2, 1e-3, 1e-4, 1e-6])
+def test_exp_accepts_log_of_near_points(space, angle):
+    base = space.point(seed=2)
+    tangents = space.tangents(20, base, seed=3, longest=angle)
+    points = exp(tangents, base_point=base, **space.options)
+    again = exp(log(points, base_point=base, **space.options), base_point=base, **space.options)
+    np.testing.assert_allclose(again, points, atol=space.tolerance)
+    # also where lengths are wrong in the eighth digit, which float64 input may be
+    rounded = unit(np.ones(5) + angle * np.random.default_rng(0).normal(size=(50, 5)))
+    rounded = rounded.astype(np.float32).astype(np.float64)
+    back = exp(log(rounded, base_point=rounded[0]), base_point=rounded[0])
+    np.testing.assert_allclose(back, rounded, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("power", [0.25, 0.5, 0.75, 0.9])
+def test_huge_tangents_lead_to_the_sphere(dtype, power):
+    """To some point on the great circle of the tangent."""
+    size = dtype(float(np.finfo(dtype).max) ** power)
+    directions = unit(np.random.default_rng(0).standard_normal((5, 3))).astype(dtype)
+    points = exp_at_pole(size * directions)
+    assert points.dtype == dtype
+    tolerance = 8 * np.finfo(dtype).eps
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, rtol=tolerance)
+    across = points[:, 1:] - np.vecdot(points[:, 1:], directions)[:, None] * directions
+    np.testing.assert_allclose(across, 0, atol=tolerance)
+    tangents = np.column_stack([np.zeros(5, dtype), size * directions])
+    base = np.eye(4, dtype=dtype)[0]
+    np.testing.assert_allclose(exp(tangents, base_point=base), points, atol=tolerance)

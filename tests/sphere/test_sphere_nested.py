@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_sphere import cap, rotation, unit
 from orthodrome.sphere import _subspheres
 from orthodrome.sphere._subspheres import EPSILON, _Search, fit_subsphere
-from orthodrome.sphere.nested import CHOICES, _circular_mean, nested_spheres
+from orthodrome.sphere.nested import CHOICES, _circular_mean, _fit_level, nested_spheres
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -309,3 +309,50 @@ CHAIN = fitted(ellipsoid())
 def test_invalid_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@every_power
+@pytest.mark.parametrize("great", [False, True])
+def test_no_random_start_ends_lower(p, great):
+    """No search from 25 random starts ends much lower."""
+    rng = np.random.default_rng(5)
+    points = np.vstack([ellipsoid(64, 2, seed=5), unit(rng.standard_normal((16, 3)))])
+    share = np.full(80, 1 / 80)
+    search = _Search(points, share, great, 500)
+    axes = unit(rng.standard_normal((25, 3)))
+    ends = [search.run(axis, search.best_radius(axis), p).objective for axis in axes]
+    found = fit_subsphere(points, share, p=p, great=great).objective
+    assert found <= min(ends) * (1 + (1e-6 if p >= 1.5 else 2e-2))
+
+
+@every_choice
+def test_choice_between_great_and_small(sphere):
+    great = unit(np.random.default_rng(0).standard_normal((200, 3)) * [1, 0.5, 0.05] + [2, 0, 0])
+    small = small_circle(200)
+    of_great, of_small = (fitted(x, sphere=sphere).radii[0] for x in (great, small))
+    assert (of_great == np.pi / 2) == (sphere != "small")
+    assert (of_small == np.pi / 2) == (sphere == "great")
+
+
+@every_power
+@pytest.mark.parametrize("great", [False, True])
+def test_coordinate_subspheres(p, great):
+    """A coordinate without spread gives the axis, without a search."""
+    options = {"p": p, "sphere": "great" if great else "small", "max_iter": 9}
+    local = ellipsoid(40, 3)
+    found = _fit_level(local, np.ones(40), 1.0, **options)
+    assert found.n_iter == 0
+    assert np.argmax(np.abs(found.axis)) == np.argmin(local.var(axis=0))
+    expected = penalty(local, found.axis, found.radius, p)
+    assert found.objective == pytest.approx(expected, rel=1e-12)
+    poles = np.array([[1.0], [np.nextafter(1, 2)], [np.nextafter(1, 0)]])  # rounded cosines
+    assert great or _fit_level(poles, np.ones(3), 1.0, **options).radius < 1e-7
+
+
+def test_reweighted_least_squares_replace_eigenvectors_in_many_coordinates(monkeypatch):
+    points = unit(np.random.default_rng(0).normal(size=(12, 4)))
+    whole = fit_subsphere(points, np.ones(12), p=1.0, great=True)
+    monkeypatch.setattr(_subspheres, "_MAX_SADDLE_SIZE", 0)
+    found = fit_subsphere(points, np.ones(12), p=1.0, great=True)
+    assert found.converged
+    assert found.objective == pytest.approx(whole.objective, rel=1e-6)
