@@ -160,17 +160,23 @@ def test_classify_another_file_and_predict(trees, here, capsys):
     assert [row[1] for row in rows_of(here / "found/labels.csv")[1:]] == names.tolist()
 
 
-def test_compare(here, capsys):
+def test_compare(here, capsys, trees):
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
+    plane /= plane.std(axis=0)
     flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
     found = json.loads(run(capsys, "compare", flat, "--json", "--quiet", "--out", "flat").out)
-    assert set(found["areas"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
-    assert found["recommendation"].startswith("Use ")
-    assert html.escape(found["recommendation"]) in (here / "flat/report.html").read_text()
+    assert set(found["scores"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
+    assert found["recommendation"].startswith("Use PCA. ")
+    page = (here / "flat/report.html").read_text("utf-8")
+    assert html.escape(found["recommendation"]) in page
     assert run_python_of(here / "flat/report.html")["coordinates"].shape == (50, 2)
-    assert found["best"] == "pca"
-    assert found["areas"]["pca"] > 0.99
+    assert (found["best"], found["criterion"]) == ("pca", "neighbourhoods")
+    assert found["scores"]["pca"] > 0.99
+    printed = run(capsys, "compare", trees, "--label", "kind", "--quiet", "--out", "trees")
+    assert "accuracy of 5 nearest neighbours on held-out rows" in printed.out
+    page = (here / "trees/report.html").read_text("utf-8")
+    assert "Criterion: the accuracy of 5 nearest neighbours on held-out rows" in page
 
 
 @pytest.fixture

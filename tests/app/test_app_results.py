@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orthodrome.app import embedding as comparison
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.embedding import MethodResult, recommendation, simplest_best
+from orthodrome.app.comparison import Comparison, MethodResult, compare_methods
 from orthodrome.app.inputs import Data, InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model
 from orthodrome.app.results import Work, table_text
@@ -95,18 +94,54 @@ def test_warnings_become_notes():
 # ---------------------------------------------------------------------------- results and pages
 
 
-def compared(monkeypatch, *areas):
-    monkeypatch.setattr(comparison, "neighborhood_area", lambda curve: curve[0])
-    return [
-        MethodResult(name, SQUARE.X, np.array([area, 1.0]), np.zeros(3), None, 0.0)
-        for name, area in zip((LINEAR, "kpca", "kpga"), areas, strict=False)
+def compared(*scores, criterion="neighbourhoods", errors=(0.0, 0.0)):
+    names = (LINEAR, "kpca", "kpns")
+    results = [
+        MethodResult(name, score, np.array(errors) * score, SQUARE.X, np.ones(3), 0.0)
+        for name, score in zip(names, scores, strict=False)
     ]
+    return Comparison(criterion, SQUARE, 2, results)
 
 
-def test_recommendations(monkeypatch):
-    # the simplest of equals
-    assert simplest_best(compared(monkeypatch, 0.5, 0.5, 0.5)).method == LINEAR
-    assert simplest_best(compared(monkeypatch, 0.5, 0.9, 0.9)).method == "kpca"
+def test_recommendations():
+    """The simplest method that is not significantly worse than the best is recommended."""
+    assert compared(0.5, 0.5, 0.5).best.method == LINEAR
+    assert compared(0.5, 0.9, 0.9).best.method == "kpca"
+    assert compared(0.5, 0.9, errors=(0.0, 1.0)).best.method == LINEAR
     advice = "try more than 2 components (--components)."
-    assert recommendation(compared(monkeypatch, 0.1, 0.2), 2).endswith(advice)
-    assert advice not in recommendation(compared(monkeypatch, 0.1, 0.3), 2)
+    assert compared(0.1, 0.2).recommendation().endswith(advice)
+    assert advice not in compared(0.1, 0.5).recommendation()
+    assert "Significantly worse than the best: PCA 0.100" in compared(0.1, 0.5).recommendation()
+
+
+def scored(data, standardize=False):
+    work = Work(pca=1, kpca=1)
+    choice = Choice("kpca", standardize=standardize)
+    return compare_methods(data, choice, work, methods=("pca", "kpca")), work.notes
+
+
+def test_a_bad_scale_is_not_rewarded():
+    """The neighbours are those in the standardised table, even if a method does not use it."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    raw, _ = scored(table(X * [1e4, 1.0]))
+    assert raw.criterion == "neighbourhoods"
+    unit, _ = scored(table(X * [1e4, 1.0]), standardize=True)
+    assert unit.results[0].score > 0.99
+    assert raw.results[1].score < 0.6
+
+
+def test_labels_decide_the_criterion():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 30)
+    radius = np.where(y == "a", 1.0, 5.0) + 0.1 * rng.normal(size=60)
+    directions = rng.normal(size=(60, 3))
+    X = directions / np.linalg.norm(directions, axis=1, keepdims=True) * radius[:, None]
+    data = replace(table(X, columns=("a", "b", "c")), labels=y)
+    found, notes = scored(data)
+    assert (found.criterion, notes) == ("accuracy", [])
+    assert all(0.5 < each.score <= 1.0 for each in found.results)
+    few = np.where(np.arange(60) < 4, "a", "b")
+    for labels in (few, np.repeat("a", 60)):
+        found, notes = scored(replace(data, labels=labels))
+        assert found.criterion == "neighbourhoods"
+        assert "The labels were not used" in notes[0]

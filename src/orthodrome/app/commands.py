@@ -291,8 +291,10 @@ def classify() -> None:
 def compare() -> None:
     """Compare PCA and all decompositions, and recommend one.
 
-    The criterion is the fraction of nearest neighbours preserved. Writes report.html. If there are
-    more than 500 rows, a random sample of 500 is used.
+    With labels, the criterion is the accuracy of nearest neighbours, for rows that were not used in
+    the fit. Without labels, it is the fraction of nearest neighbours in the standardised data that
+    the coordinates preserve. The simplest method that is not significantly worse than the best is
+    recommended. Writes report.html. If there are more than 500 rows, a random sample is used.
     """
 
 

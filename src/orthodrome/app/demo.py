@@ -29,7 +29,8 @@ from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
-from .embedding import TITLES, compare, spectrum_picture
+from .comparison import TITLES, compare
+from .embedding import spectrum_picture
 from .inputs import Data
 from .inputs.checks import column_names, row_names
 from .models import Choice

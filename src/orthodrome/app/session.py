@@ -23,9 +23,10 @@ from . import inputs
 from .classification import check_same_columns, classify
 from .clustering import cluster
 from .commands import ARGUMENTS, debugging
+from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
-from .embedding import compare, embed
+from .embedding import embed
 from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
