@@ -180,7 +180,7 @@ def test_invalid_batches_raise():
 
 
 def test_precision_is_that_of_the_widest_batch():
-    batches = [np.ones((3, 2), dtype=np.float32)] * 2
+    batches = [np.ones((9000, 2), dtype=np.float32)] * 2  # too large to be concatenated
     assert rows_of(batches).dtype == np.float32
     source = rows_of([*batches, np.ones((3, 2), dtype=np.int64)])
     assert source.dtype == source.take(np.array([0])).dtype == np.float64
