@@ -10,7 +10,9 @@ import pytest
 
 from optional import needs
 from orthodrome.app import info as forecast
+from orthodrome.app import main
 from orthodrome.app.clustering import cluster
+from orthodrome.app.comparison import compare
 from orthodrome.app.embedding import embed
 from orthodrome.app.info import (
     _reach,
@@ -25,6 +27,7 @@ from orthodrome.app.inputs.checks import check_memory
 from orthodrome.app.memory import available_memory, resident_memory
 from orthodrome.app.models import Choice
 from orthodrome.kernels import Gaussian
+from real_data import file_or_skip
 
 needs_pages = needs("matplotlib")
 
@@ -158,6 +161,53 @@ def test_wide_data():
     reach = _reach(Gaussian(sigma=0.05).fit(data.X), data, [])
     assert reach["mean_angle"] > 75
     assert "larger bandwidth" in reach["meaning"]
+
+
+# ---------------------------------------------------------------------------- recommended method
+
+
+def test_info_does_what_compare_does():
+    """Same rows, same scale, same rule."""
+    data = table(cloud(40, d=3) * [1, 1, 100], labels=["a", "b"] * 20)
+    info = describe(data)
+    assert info["standardize"]
+    assert any("Columns were scaled" in note for note in info["notes"])
+    choice = Choice("kpca", standardize=True)
+    assert info["comparison"] == compare(data, choice).facts
+    text = "\n".join(description_lines(info))
+    assert f"recommended method: {info['comparison']['recommendation']}" in text
+    assert "worth using" not in text
+    assert not describe(data, standardize="no", probe=False)["standardize"]
+    few = describe(table([[1.0, 2.0], [3.0, 4.0], [0.0, 5.0]]))
+    assert few["comparison"] is None
+    assert any("at least four rows" in note for note in few["notes"])
+
+
+TABLES = {
+    "penguins": ("files/penguins.csv", "species"),
+    "biopsy": ("files/biopsy.csv", "class"),
+    **{
+        name: (f"uci/{name}.csv", "class")
+        for name in ("wine", "iris", "heart_statlog", "glass", "seeds", "ecoli", "parkinsons")
+    },
+    "vertebral": ("uci/vertebral_column_3c.csv", "class"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("name", TABLES)
+def test_info_and_compare_agree_on_real_tables(name, labelled, tmp_path, capsys):
+    path, label = TABLES[name]
+    options = ["--quiet", "--json", *(["--label", label] if labelled else [])]
+    path = str(file_or_skip(path))
+    assert main(["info", path, *options]) == 0
+    described = json.loads(capsys.readouterr().out)["comparison"]
+    assert main(["compare", path, "--out", str(tmp_path), *options]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert described["criterion"] == ("accuracy" if labelled else "neighbourhoods")
+    assert described["best"] == compared["best"]
+    assert described["recommendation"] == compared["recommendation"]
 
 
 # ---------------------------------------------------------------------------- solver, estimates

@@ -227,13 +227,20 @@ def demo() -> None:
     """
 
 
-@_command("measurements.csv --label species", DATA, _components(10), *READING, *PRINTING)
+@_command(
+    "measurements.csv --label species",
+    DATA,
+    _components(2),
+    *READING,
+    _STANDARDIZE,
+    *PRINTING,
+)
 def info() -> None:
-    """Describe the data, suggest a kernel, and estimate time and memory of a run.
+    """Describe the data, recommend a method, and estimate time and memory of a run.
 
     Prints the size of the data and advice on the scales of the columns; a kernel and its
-    bandwidth; how far the data spread on the sphere in feature space (if little, kernel PCA does as
-    well as kernel PGA); the solver; memory and time.
+    bandwidth; the method that orthodrome compare recommends; how far the data spread on the sphere
+    in feature space; the solver; memory and time.
     """
 
 

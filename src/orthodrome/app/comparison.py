@@ -262,7 +262,10 @@ def _evaluate(
     reference, kernel = _reference(data, choice)
     curve = neighborhood_preservation(reference, coordinates, kernel=kernel)
     if folds:
-        scores = np.array([_accuracy(name, data, choice, n_components, *fold) for fold in folds])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows has warned
+            accuracies = [_accuracy(name, data, choice, n_components, *fold) for fold in folds]
+        scores = np.array(accuracies)
         score, errors = float(scores.mean()), scores / np.sqrt(len(folds))
         return MethodResult(name, score, errors, coordinates, curve, seconds)
     rng = np.random.default_rng(choice.seed)

@@ -1,4 +1,4 @@
-"""The command info: describe data, suggest a kernel, and estimate time and memory.
+"""The command info: describe data, recommend a method, and estimate time and memory.
 
 To estimate the time of a command, a probe runs it on a sample of the rows, with the solver and the
 storage that will be used for all rows. Its time is extrapolated to n rows as n^p, where p depends
@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
 from .._core.types import Array
@@ -28,12 +29,13 @@ from ..plots.report import render_report
 from ..rows import as_rows
 from ..sphere.karcher import find_mean
 from .clustering import cluster
+from .comparison import TITLES, compare_methods
 from .embedding import MAX_NEIGHBOR_ROWS, embed
 from .inputs import Data
 from .inputs.checks import column_names, format_names
 from .memory import available_memory, resident_memory
-from .models import Choice, last_step, make_model
-from .results import count
+from .models import Choice, last_step, make_model, resolve_standardize
+from .results import Work, count
 
 _MAX_SPREAD_ROWS = 1000
 # Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
@@ -57,17 +59,21 @@ _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
 _COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("mixture", "-k")}
 
 
-def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[str, Any]:
-    """Describe data, suggest a kernel, and estimate the time and memory of a run.
+def describe(
+    data: Data, *, n_components: int = 2, standardize: str = "auto", probe: bool = True
+) -> dict[str, Any]:
+    """Describe data, recommend a method, and estimate the time and memory of a run.
 
     Parameters
     ----------
     data : Data
         The data.
-    n_components : int, default=10
-        Number of components of the embedding to estimate.
+    n_components : int, default=2
+        Number of components of the embedding.
+    standardize : {"auto", "yes", "no"}, default="auto"
+        Whether the commands would standardise the columns.
     probe : bool, default=True
-        Whether to estimate time and memory by running methods on a small sample.
+        Whether to run methods on a sample, to recommend one and to estimate time and memory.
 
     Returns
     -------
@@ -80,6 +86,9 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         - n_duplicates: number of rows that repeat another row;
         - scale_ratio: ratio of the largest to the smallest standard deviation of a column;
         - kernel, kernel_reason, sigma: the suggested kernel, the reason, and its bandwidth;
+        - standardize: whether the commands would standardise the columns; if so, the kernel, the
+          angles and the plan are those of the standardised data;
+        - comparison: scores and recommendation, as the command compare gives them;
         - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
         - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
         - estimates: one for each command, see :func:`orthodrome.app.info.estimate`;
@@ -101,18 +110,23 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
     matrix = data.X.reshape(n, -1)
     notes = list(data.notes)
     advice: list[str] = []
-    constant, ratio, unusable = _scales(data, matrix, advice)
+    scaled, note = resolve_standardize(standardize, data)
+    notes += [note] if note else []
+    constant, ratio, unusable = _scales(data, matrix, advice, scaled)
     n_duplicates = n - len(_distinct(matrix))
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
-    name, reason = (None, unusable) if unusable else _suggest_kernel(data, matrix)
-    kernel = _fit_kernel(name, data, notes)
+    used = replace(data, X=StandardScaler().fit_transform(data.X)) if scaled else data
+    name, reason = (None, unusable) if unusable else _suggest_kernel(used)
+    kernel = _fit_kernel(name, used, notes)
     sigma = getattr(kernel, "sigma_", None)
-    reach = None if kernel is None else _reach(kernel, data, notes)
-    plan, estimates = None, []
+    reach = None if kernel is None else _reach(kernel, used, notes)
+    plan, comparison, estimates = None, None, []
     if kernel is not None:
-        plan = kpga_plan(data, name, min(n_components, n))
-        estimates = _estimates(data, name, plan, notes) if probe else []
+        plan = kpga_plan(used, name, min(n_components, n))
+        if probe:
+            comparison = _comparison(data, scaled, n_components, notes)
+            estimates = _estimates(used, name, plan, notes)
     sizes = _class_sizes(data, advice)
     available = available_memory()
     advice += _memory_advice(estimates, available)
@@ -130,6 +144,8 @@ def describe(data: Data, *, n_components: int = 10, probe: bool = True) -> dict[
         "constant_columns": constant,
         "n_duplicates": n_duplicates,
         "scale_ratio": ratio,
+        "standardize": scaled,
+        "comparison": comparison,
         "kernel": name,
         "kernel_reason": reason,
         "sigma": None if sigma is None else float(sigma),
@@ -158,6 +174,8 @@ def description_lines(info: dict[str, Any]) -> list[str]:
         lines.append(f"classes ({info['label_name']}): {len(info['class_sizes'])}: {sizes}")
     width = "" if info["sigma"] is None else f", sigma {info['sigma']:.6g} (rule: mean)"
     lines.append(f"suggested kernel: {info['kernel'] or 'none'}{width}: {info['kernel_reason']}")
+    if info["comparison"] is not None:
+        lines.append(f"recommended method: {info['comparison']['recommendation']}")
     if info["reach"] is not None:
         lines.append(
             "spread on the sphere: {mean_angle:.0f}° from the mean on average, "
@@ -176,7 +194,9 @@ def description_lines(info: dict[str, Any]) -> list[str]:
 # ---------------------------------------------------------------------------- columns and rows
 
 
-def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ...], float, str]:
+def _scales(
+    data: Data, matrix: Array, advice: list[str], scaled: bool
+) -> tuple[tuple[str, ...], float, str]:
     """Return the constant columns, the ratio of spreads, and why no method can use the data.
 
     Distances and standard deviations are computed from squares, which may overflow or underflow.
@@ -201,12 +221,13 @@ def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ..
     tiny = varies & (spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
     if data.kind == "table" and constant:
         advice.append(f"Constant columns carry no information: {format_names(constant)}.")
-    if data.kind == "table" and ratio > _MAX_SCALE_RATIO and not (huge | tiny).any():
+    uneven = data.kind == "table" and ratio > _MAX_SCALE_RATIO and not scaled
+    if uneven and not (huge | tiny).any():
         smallest = columns[np.argmin(np.where(varies, spreads, np.inf))]
         advice.append(
             f"Standard deviations of the columns differ by a factor of {ratio:.2g}, from "
             f"{smallest} to {columns[np.argmax(spreads)]}, so distances depend almost only on the "
-            "latter. Use --standardize."
+            "latter. Use --standardize yes."
         )
     for extreme, effect in (
         (huge, f"values as large as {sizes.max():.2g} overflow"),
@@ -251,7 +272,22 @@ def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
 # ---------------------------------------------------------------------------- kernel and sphere
 
 
-def _suggest_kernel(data: Data, matrix: Array) -> tuple[str | None, str]:
+def _comparison(
+    data: Data, standardize: bool, n_components: int, notes: list[str]
+) -> dict[str, Any] | None:
+    """Return what the command compare finds; None with a note if it would fail."""
+    work = Work(None, **dict.fromkeys(TITLES, 1.0))
+    choice = Choice("kpca", standardize=standardize)
+    try:
+        found = compare_methods(data, choice, work, n_components=n_components)
+    except ValueError as problem:
+        notes.append(f"No method can be recommended: {problem}")
+        return None
+    notes += work.notes
+    return found.facts()
+
+
+def _suggest_kernel(data: Data) -> tuple[str | None, str]:
     if data.kind == "shapes":
         if data.X.shape[2] == 3:
             return None, (
@@ -262,8 +298,8 @@ def _suggest_kernel(data: Data, matrix: Array) -> tuple[str | None, str]:
     landmarks = len(data.columns) // 2
     if landmarks > 2 and data.columns == column_names(landmarks, 2):
         return "veronese_whitney", "the columns x1, y1, x2, y2, … are planar landmarks"
-    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
-    if matrix.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
+    lengths = np.sqrt(np.einsum("ij,ij->i", data.X, data.X, dtype=np.float64))
+    if data.X.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
         return "linear", "the rows are unit vectors, that is, points on a sphere"
     return "gaussian", "a general choice for measurements"
 
@@ -319,7 +355,7 @@ def _meaning(mean_angle: float, largest: float) -> str:
         )
     return (
         f"distances from the mean along the sphere are up to {stretch:.0%} longer than in kernel "
-        "PCA, so kernel PGA is worth using"
+        "PCA"
     )
 
 

@@ -235,8 +235,9 @@ def _demo(options: dict[str, Any]) -> None:
 def _info(options: dict[str, Any]) -> None:
     data, _ = _read(options)
     with progress(options["quiet"]) as report:
-        report(0.0, "estimating time and memory")
-        facts = describe(data, n_components=options["components"])
+        report(0.0, "comparing methods")
+        choice = {"n_components": options["components"], "standardize": options["standardize"]}
+        facts = describe(data, **choice)
     lines = "\n".join(map(printable, description_lines(facts)))
     write_stdout((json.dumps(facts) if options["json"] else lines) + "\n")
 
