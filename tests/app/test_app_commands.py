@@ -16,9 +16,9 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 from browser import external, opened
-from orthodrome import KernelPCA, app, save
+from orthodrome import KernelPCA, app, plots, save
 from orthodrome.datasets import make_landmark_shapes
-from orthodrome.spaces import write_tps
+from orthodrome.spaces import read_tps, write_tps
 
 NASTY = "</script><script>alert(1)</script>"
 
@@ -213,6 +213,32 @@ def test_shapes(leaves, here, capsys, labels):
     assert "extrinsic means" in (here / "clustering/report.html").read_text("utf-8")
 
 
+def test_links_draw_wireframes(leaves, here, capsys, monkeypatch):
+    drawn = []
+    for name in ("shapes", "shape_modes"):
+        original = getattr(plots, name)
+
+        def draw(*arguments, original=original, **options):
+            drawn.append(options["links"])
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(f"orthodrome.app.results.{name}", draw)
+    regex = ("--label-regex", "([AB])_", "--quiet")
+    (here / "links.csv").write_text('from;to\n1;2\n\n"2";10 # a comment\n')
+    for command in ("embed", ("cluster", "-k", 2), "classify"):
+        name, *more = [command] if isinstance(command, str) else command
+        run(capsys, name, leaves, *more, *regex, "--links", "links.csv")
+        assert drawn.pop().tolist() == [[0, 1], [1, 9]]
+    run(capsys, "embed", leaves, *regex)  # an outline
+    assert drawn.pop() is None
+    shuffled = read_tps(leaves).landmarks[:, [0, 5, 2, 7, 4, 9, 6, 1, 8, 3]]
+    write_tps(here / "shuffled.tps", shuffled)
+    run(capsys, "embed", "shuffled.tps", "--quiet")
+    assert len(drawn.pop()) == 0
+    page = (here / "embedding/report.html").read_text("utf-8")
+    assert "Lines in the order of the landmarks would cross" in page
+
+
 def test_aligned_shapes(leaves, here, capsys):
     X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
     with pytest.warns(UserWarning, match="negative='keep'"):
@@ -300,6 +326,15 @@ BAD = {
         ["cannot be standardised"],
     ),
     "no variance": (("embed", "far.csv", "--standardize", "yes"), 1, ["far.csv, column 'b'"]),
+    "links of a table": (("embed", "trees.csv", "--links", "far.csv"), 1, ["no landmarks"]),
+    "three links": (
+        ("embed", "leaves.tps", "--links", "trees.csv"),
+        *(1, ["trees.csv, line 2", "not a pair of landmark numbers"]),
+    ),
+    "no such landmark": (
+        ("embed", "leaves.tps", "--links", "links.txt"),
+        *(1, ["links.txt, line 2: '3 11'", "from 1 to 10"]),
+    ),
     "missing landmark": (
         ("embed", "gaps.tps"),
         *(1, ["gaps.tps: 1 of", "--missing drop", "--missing estimate"]),
@@ -359,6 +394,7 @@ def test_bad_input(trees, leaves, here, capsys, case):
     write_csv(here / "holes.csv", ["height", "girth"], [[1, 2], [3, ""], [4, 5]])
     write_csv(here / "unlabelled.csv", [*columns, "kind"], [[*X[0], ""]])
     (here / "gaps.tps").write_text("LM=3\n1 2\nNA NA\n3 4\nID=a\nLM=3\n1 2\n3 4\n5 7\nID=b\n")
+    (here / "links.txt").write_text("1 2\n3 11\n")
     before = sorted(path.name for path in here.iterdir())
     arguments, code, words = BAD[case]
     printed = run(capsys, *arguments, "--json", code=code)
@@ -378,6 +414,7 @@ OVERWRITING = {
     "a link to the folder": ("embed", "w/coordinates.csv", "--out", "folder"),
     "rows to test": ("classify", "trees.csv", "--test", "w/predictions.csv", "--out", "w"),
     "labels": ("classify", "leaves.tps", "--labels", "w/predictions.csv", "--out", "w"),
+    "links": ("cluster", "leaves.tps", "-k", 2, "--links", "w/clusters.csv", "--out", "w"),
     "an image": ("denoise", "w/cleaned.png", "--out", "w"),
     "the model": ("predict", "w/model.orthodrome", "trees.csv", "--out", "w/model.orthodrome"),
 }

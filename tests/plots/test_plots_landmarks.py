@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 
 from laws_shapes import every_form, in_form, near, three_leaves
 from orthodrome import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA, plots
+from orthodrome.plots.landmarks import mode_magnifications
 from orthodrome.spaces import as_complex, extrinsic_mean, riemannian_distance
 
 pytest.importorskip("matplotlib")
@@ -172,3 +173,47 @@ def test_shape_modes_names_models_without_preimages(leaves):
     odd = KernelPCA(2).fit(np.random.default_rng(0).standard_normal((20, 7)))
     with pytest.raises(ValueError, match="inverse_transform must be landmarks"):
         plots.shape_modes(odd)
+
+
+def segments(line):
+    """The stretches between gaps, as complex numbers."""
+    z = np.asarray(line.get_xdata()) + 1j * np.asarray(line.get_ydata())
+    parts = np.split(z, np.flatnonzero(np.isnan(z)))
+    return [part[~np.isnan(part)] for part in parts if not np.isnan(part).all()]
+
+
+def test_links_join_pairs_and_other_landmarks_are_points(leaves):
+    X, _ = leaves
+    k = X.shape[1]
+    (plain,), (linked,), (points,) = (
+        plots.shapes(X, **options).axes for options in ({}, {"links": [[0, 2]]}, {"links": []})
+    )
+    z = drawn(mean_line(plain))
+    pair, *alone = segments(mean_line(linked))
+    close(pair, z[[0, 2]])
+    close(np.concatenate(alone), np.delete(z, [0, 2]))
+    assert [len(part) for part in segments(mean_line(points))] == [1] * k
+
+
+def test_magnification_multiplies_the_differences_from_the_middle(model):
+    factors = [1, 2, 10]
+    plain, magnified = (
+        plots.shape_modes(model, n_steps=3, magnification=m, links=[]) for m in (1.0, factors)
+    )
+    for mode, factor in enumerate(factors):
+        own, other = (
+            [np.concatenate(segments(bold(ax))) for ax in figure.axes[3 * mode : 3 * mode + 3]]
+            for figure in (plain, magnified)
+        )
+        close(other[0] - other[1], factor * (own[0] - own[1]))
+        times = f", × {factor}" if factor > 1 else " %)"
+        assert magnified.axes[3 * mode].get_ylabel().endswith(times)
+
+
+def test_small_changes_are_magnified_and_large_ones_are_not():
+    kite = np.array([0, 1 + 1j, 3j, -1 + 1j])
+    noise = np.random.default_rng(0).standard_normal((40, 4))
+    for scale, expected in ((0.005, 10), (0.5, 1)):
+        model = KernelPGA(2, "veronese_whitney").fit(kite + scale * noise)
+        factors = mode_magnifications(model, 2)
+        assert all(factor >= expected for factor in factors) if expected > 1 else factors[0] == 1

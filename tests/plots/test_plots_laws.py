@@ -286,6 +286,10 @@ INVALID = {
             ({"n_steps": 4}, "n_steps .* odd.* got 4"),
             ({"extent": 0.0}, "extent .* > 0"),
             ({"turn": INF}, "turn of shape_modes"),
+            ({"magnification": [1.0, NAN]}, "magnification"),
+            ({"magnification": [1.0, 2.0, 3.0]}, "magnification .* 2 modes; got 3"),
+            ({"links": [[0, 99]]}, "links of shape_modes .* from 0 to"),
+            ({"links": [[0.0, 1.0]]}, "links of shape_modes .* pairs"),
         ],
     ),
 }

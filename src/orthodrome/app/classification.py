@@ -16,7 +16,7 @@ from ..plots import confusion
 from ..plots.report import Note, Picture, Section, Table, Text
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .results import Report, Result, Work, count, opening, table_and_model
+from .results import Report, Result, Work, count, opening, shapes_section, table_and_model
 
 
 def classify(
@@ -146,6 +146,7 @@ def _sections(
     return [
         Section("Accuracy", [*first(), Text(score), table]),
         Section("Confusion", [picture, numbers]),
+        *shapes_section(tested, tested.labels, "The shapes of each class"),
     ]
 
 

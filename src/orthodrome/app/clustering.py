@@ -97,9 +97,7 @@ def _sections(
     sections = [Section("Clusters", [*first, plot, size_table])]
     if data.labels is not None:
         sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
-    if data.kind == "shapes":
-        sections.append(shapes_section(data, names, "The shapes of each cluster"))
-    return sections
+    return sections + shapes_section(data, names, "The shapes of each cluster")
 
 
 def _agreement(

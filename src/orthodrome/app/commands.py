@@ -117,6 +117,8 @@ _STANDARDIZE = _option(
     metavar="RULE",
     callback=_check_standardize,
 )
+_LINKS_HELP = "landmarks: table of pairs of numbers to join by lines in figures"
+LINKS = _option("--links", _LINKS_HELP, metavar="FILE")
 SEED = _option("--seed", "random seed", int, 0, min=0, max=2**32 - 1)
 MODEL = (
     _option("--kernel", "default: gaussian; veronese_whitney for shapes", metavar="NAME"),
@@ -251,6 +253,7 @@ def info() -> None:
     _components(2),
     _option("--sphere", "for kpns: small or great", metavar="NAME"),
     _option("--p", "for kpns and robust: the power p, at most 2", float | None, metavar="P"),
+    LINKS,
     *_fitting("embedding"),
 )
 def embed() -> None:
@@ -267,6 +270,7 @@ def embed() -> None:
     DATA,
     _option("-k --clusters", "number of clusters", int, inspect.Parameter.empty, min=1),
     _method(CLUSTERINGS),
+    LINKS,
     *_fitting("clustering"),
 )
 def cluster() -> None:
@@ -283,6 +287,7 @@ def cluster() -> None:
     _option("--test", "rows to predict", metavar="FILE"),
     _option("--cv", "number of folds (default: 5)", int | None, metavar="FOLDS"),
     _method(CLASSIFIERS),
+    LINKS,
     *_fitting("classification"),
 )
 def classify() -> None:

@@ -73,7 +73,7 @@ def _sections(
         pictures.append(_neighbors(type(model).__name__, curve, len(data)))
     if pictures:
         sections.append(Section("How much is preserved", [Row(pictures)]))
-    return sections + (modes_section(model) if data.kind == "shapes" else [])
+    return sections + (modes_section(data, model) if data.kind == "shapes" else [])
 
 
 def _neighbors(name: str, curve: Floats, n: int) -> Picture:

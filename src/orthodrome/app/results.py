@@ -21,6 +21,7 @@ from .._core.types import Array, Floats
 from ..persist.archive import pack
 from ..plots import shape_modes, shapes
 from ..plots.interactive import Scatter
+from ..plots.landmarks import mode_magnifications
 from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
 from .inputs import Data
 from .inputs.tables import escape_formula
@@ -28,6 +29,7 @@ from .models import last_step
 
 _PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 _MAX_FEATURES = 4  # maximum number of features in the text of a point
+_MAX_PANELS = 20  # groups of specimens in one figure
 MAX_SHAPES = 300  # outlines drawn in one figure
 MODEL = "model.orthodrome"
 
@@ -190,32 +192,47 @@ def scatter(
     return Scatter(coordinates, caption, ids=data.ids, details=details, **defaults | options)
 
 
-def shapes_section(data: Data, names: Array, title: str) -> Section:
-    """Return a section with the outlines of specimens and the mean of each group."""
+def shapes_section(data: Data, names: Array | None, title: str) -> list[Section]:
+    """Return a section with the specimens and the mean of each group; none for tables."""
+    if data.kind != "shapes" or names is None or len(np.unique(names)) > _MAX_PANELS:
+        return []
     rows = data.sample_rows(MAX_SHAPES)
     picture = Picture.of(
-        shapes(data.X[rows], names[rows]),
+        shapes(data.X[rows], names[rows], links=data.links),
         "shapes",
-        alt=f"{title}: the outlines of {len(rows)} specimens, with the mean of each group.",
-        caption=f"{title}, with their extrinsic means.",
+        alt=f"{title}: the landmarks of {len(rows)} specimens, with the mean of each group.",
+        caption=f"{title}, with their extrinsic means.{_links_text(data)}",
     )
-    return Section("Shapes", [picture])
+    return [Section("Shapes", [picture])]
 
 
-def modes_section(model: Any) -> list[Section]:
+def modes_section(data: Data, model: Any) -> list[Section]:
     """Return a section on shape change along the components, if there are pre-images."""
+    n_modes = min(3, model.n_components_)
     try:
-        figure = shape_modes(model, n_modes=min(3, model.n_components_))
+        factors = mode_magnifications(model, n_modes)
     except ValueError:  # nested spheres and some kernels have no pre-images
         return []
+    texts = [f"{n} times in mode {mode}" for mode, n in enumerate(factors, start=1) if n > 1]
+    magnified = f" Changes are magnified {', '.join(texts)}." if texts else ""
     picture = Picture.of(
-        figure,
+        shape_modes(model, n_modes=n_modes, links=data.links, magnification=factors),
         "modes",
         alt="One row of shapes per component, from two standard deviations below the mean to two "
-        "above.",
-        caption="How the shape changes along each component.",
+        f"above.{magnified}",
+        caption="How the shape changes along each component, compared with the middle shape (grey)."
+        f"{magnified}{_links_text(data)}",
     )
     return [Section("Modes", [picture])]
+
+
+def _links_text(data: Data) -> str:
+    if data.links is None or len(data.links):
+        return ""
+    return (
+        " Lines in the order of the landmarks would cross, so none are drawn; --links FILE draws "
+        "those between given landmarks."
+    )
 
 
 def reproduction_section(

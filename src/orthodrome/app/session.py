@@ -31,6 +31,7 @@ from .info import describe, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
 from .inputs.landmarks import landmark_notes
+from .inputs.links import with_links
 from .models import Choice, assignment, program, resolve_standardize
 from .results import MODEL, Result, model_reproduction_section, predicted_table, table_text
 from .streams import printable, progress, write_stderr, write_stdout
@@ -133,7 +134,8 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
     if os.path.isfile(out):
         raise InputError(f"--out {out} is a file. Give a folder; it need not exist.")
     written = [Path(out) / file for file in (*files, PAGE)]
-    _check_overwriting(out, written, (source, options.get("test"), options.get("labels")))
+    read = (source, *(options.get(name) for name in ("test", "labels", "links")))
+    _check_overwriting(out, written, read)
     prepare = _prepare_image if name == "denoise" else _prepare_data
     arguments, keywords, reading = prepare(name, options)
     require_matplotlib()
@@ -177,11 +179,12 @@ def _prepare_image(name: str, options: dict[str, Any]) -> _Prepared:
 
 def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
     data, expression = _read(options)
+    data = with_links(data, options.get("links"))
     reading, keywords = [f"data = {expression}"], {}
     if options.get("test") is not None:
         test, expression = _read_like(data.kind, data.columns, data.cleaner, options)
         reading.append(f"test = {expression}")
-        keywords["test"] = test
+        keywords["test"] = replace(test, links=data.links)
     elif options.get("cv") is not None:
         keywords["n_folds"] = options["cv"]
     given = {key: options[key] for key in _PARAMETERS if options.get(key) is not None}

@@ -9,14 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_flag, check_integer, check_number, check_positive
-from .._core.types import Array, Floats
+from .._core.types import Array, Floats, Indices
 from ..spaces import as_points, extrinsic_mean, procrustes_align
-from ._classes import check_labels, classes_of, is_continuous
+from ._classes import check_labels, check_row, classes_of, is_continuous
 from ._matplotlib import Axes, Figure, figure_of
 from .palette import COLORS, MAIN
 
 _MAX_DRAWN = 300  # maximum number of specimens in a panel
 _MARGIN = 1.06
+_MAGNIFICATIONS = (1, 2, 3, 5, 10, 20, 50, 100)
+_LARGEST_MOVE = 0.15
 _DARK = "#111111"
 
 
@@ -24,6 +26,7 @@ def shapes(
     X: ArrayLike,
     labels: ArrayLike | None = None,
     *,
+    links: ArrayLike | None = None,
     closed: bool = True,
     turn: float = 0.0,
     mean: bool = True,
@@ -42,6 +45,9 @@ def shapes(
         Landmarks, in the order of the line that joins them.
     labels : array-like of shape (n,), optional
         Classes.
+    links : array-like of shape (m, 2), optional
+        Pairs of landmarks, numbered from 0, to join by lines; empty for points only. By default,
+        landmarks are joined in their order.
     closed : bool, default=True
         Join the last landmark to the first.
     turn : float, default=0
@@ -75,6 +81,7 @@ def shapes(
     check_integer(n_columns, "n_columns", "shapes")
     check_flag(closed, "closed", "shapes")
     check_flag(mean, "mean", "shapes")
+    order, style = _joined(points.shape[1], links, closed, "shapes")
     aligned = _rotate(procrustes_align(points), turn, "shapes")
     groups = [aligned[chosen] for _, chosen, *_ in panels]
     means = [_mean_of(group) for group in groups]
@@ -87,10 +94,10 @@ def shapes(
     for ax, (name, chosen, color, _), few, center in zip(axes, panels, drawn, means, strict=False):
         opacity = float(np.clip(8 / len(few), 0.06, 0.5))
         for specimen in few:
-            _draw(ax, specimen, closed, color=color, linewidth=0.7, alpha=opacity)
+            _draw(ax, specimen, order, color=color, linewidth=0.7, alpha=opacity, **style)
         if mean:
-            _draw(ax, center, closed, color="white", linewidth=4.0)  # a rim around the mean
-            _draw(ax, center, closed, color=_DARK, linewidth=1.8, marker="o", markersize=3)
+            _draw(ax, center, order, color="white", linewidth=4.0)  # a rim around the mean
+            _draw(ax, center, order, color=_DARK, linewidth=1.8, marker="o", markersize=3)
         if labels is not None:
             ax.set_title(f"{name} ({chosen.sum()})", parse_math=False)
         _frame(ax, box)
@@ -105,6 +112,8 @@ def shape_modes(
     n_modes: int = 3,
     extent: float = 2.0,
     n_steps: int = 5,
+    magnification: ArrayLike = 1.0,
+    links: ArrayLike | None = None,
     closed: bool = True,
     turn: float = 0.0,
     figure: Figure | None = None,
@@ -126,6 +135,11 @@ def shape_modes(
         e, the largest deviation, in standard deviations.
     n_steps : int, default=5
         Number of shapes in a row; odd.
+    magnification : float or array-like of shape (n_modes,), default=1.0
+        Factor of the differences from the middle shape, for all modes or for each.
+    links : array-like of shape (m, 2), optional
+        Pairs of landmarks, numbered from 0, to join by lines. If empty, lines join each landmark
+        to its place in the middle shape. By default, landmarks are joined in their order.
     closed : bool, default=True
         Join the last landmark to the first.
     turn : float, default=0
@@ -159,24 +173,49 @@ def shape_modes(
             f"n_steps of shape_modes must be odd, with one in the middle; got {n_steps}."
         )
     amounts = np.linspace(-extent, extent, n_steps)
-    found = as_points(_preimages(model, n_modes, amounts), "the result of inverse_transform")
-    aligned = _rotate(procrustes_align(found), turn, "shape_modes")
-    aligned = aligned.reshape(-1, n_steps, *found.shape[1:])
+    aligned = _mode_shapes(model, n_modes, amounts)
+    order, style = _joined(aligned.shape[2], links, closed, "shape_modes")
+    middle = aligned[:, n_steps // 2, None]
+    factors = check_row(np.ravel(magnification), "magnification", "shape_modes")
+    if len(factors) not in (1, len(aligned)):
+        raise ValueError(
+            f"magnification of shape_modes must be one number, or one for each of {len(aligned)} "
+            f"modes; got {len(factors)}."
+        )
+    factors = np.broadcast_to(factors, len(aligned))
+    aligned = middle + factors[:, None, None, None] * (aligned - middle)
+    aligned = _rotate(aligned, turn, "shape_modes")
     figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3), title)
     axes = figure.subplots(len(aligned), n_steps, squeeze=False)
     box, ratios = _box(aligned), getattr(model, "explained_variance_ratio_", None)
     for mode, row in enumerate(aligned):
         for step, ax in enumerate(axes[mode]):
-            if step != n_steps // 2:
-                _draw(ax, row[n_steps // 2], closed, color="#9AA5B1", linewidth=1.0)
             color = (COLORS[1], _DARK, MAIN)[1 + int(np.sign(amounts[step]))]
-            _draw(ax, row[step], closed, color=color, linewidth=1.8)
+            if step != n_steps // 2:
+                _draw(ax, row[n_steps // 2], order, color="#9AA5B1", linewidth=1.0, **style)
+            if links is not None and not np.size(links):
+                moves = np.stack([row[n_steps // 2], row[step]], axis=1)
+                ax.plot(*moves.T, color=color, linewidth=1.0)
+            _draw(ax, row[step], order, color=color, linewidth=1.8, **style)
             _frame(ax, box)
             if mode == 0:
                 ax.set_title(f"{amounts[step]:+.3g} s" if amounts[step] else "0")
         percentage = "" if ratios is None else f" ({100 * ratios[mode]:.0f} %)"
-        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{percentage}")
+        times = "" if factors[mode] == 1 else f", × {factors[mode]:g}"
+        axes[mode, 0].set_ylabel(f"Mode {mode + 1}{percentage}{times}")
     return figure
+
+
+def mode_magnifications(model: Any, n_modes: int, extent: float = 2.0) -> list[int]:
+    """Return a factor for each mode that makes its changes visible in :func:`shape_modes`.
+
+    It is the largest of 1, 2, 3, 5, 10, … for which no landmark moves by more than 15 % of the
+    larger side of the middle shape.
+    """
+    aligned = _mode_shapes(model, n_modes, np.array([-extent, 0.0, extent]))
+    moves = np.linalg.norm(aligned - aligned[:, 1:2], axis=3).max(axis=(1, 2))
+    limits = _LARGEST_MOVE * np.ptp(aligned[0, 1], axis=0).max() / np.maximum(moves, 1e-12)
+    return [max((n for n in _MAGNIFICATIONS if n <= limit), default=1) for limit in limits]
 
 
 def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool_], str, str]]:
@@ -195,6 +234,12 @@ def _panels(labels: ArrayLike | None, n: int) -> list[tuple[str, NDArray[np.bool
 def _mean_of(aligned: Array) -> Array:
     """Return the extrinsic mean, aligned to the specimens."""
     return procrustes_align(extrinsic_mean(aligned)[None], aligned.mean(axis=0))[0]
+
+
+def _mode_shapes(model: Any, n_modes: int, amounts: Floats) -> Array:
+    """Return the aligned shapes along each mode, of shape (n_modes, n_steps, k, 2)."""
+    found = as_points(_preimages(model, n_modes, amounts), "the result of inverse_transform")
+    return procrustes_align(found).reshape(-1, len(amounts), *found.shape[1:])
 
 
 def _preimages(model: Any, n_modes: int, amounts: Floats) -> Array:
@@ -225,8 +270,26 @@ def _rotate(points: Array, degrees: float, owner: str) -> Array:
     return points @ matrix
 
 
-def _draw(ax: Axes, points: Array, closed: bool, **style: Any) -> None:
-    line = np.vstack([points, points[:1]]) if closed else points
+def _joined(
+    k: int, links: ArrayLike | None, closed: bool, owner: str
+) -> tuple[Indices, dict[str, Any]]:
+    """Return the order of landmarks along a line, with -1 for gaps, and the style of landmarks."""
+    if links is None:
+        return np.arange(k + closed) % k, {}
+    pairs = np.asarray(links)
+    if np.size(pairs) == 0:
+        pairs = np.empty((0, 2), dtype=np.intp)
+    is_pairs = pairs.ndim == 2 and pairs.shape[1] == 2 and np.issubdtype(pairs.dtype, np.integer)
+    if not is_pairs or np.any((pairs < 0) | (pairs >= k)):
+        raise ValueError(f"links of {owner} must be pairs of landmarks from 0 to {k - 1}.")
+    lines = np.insert(pairs, 2, -1, axis=1).ravel()
+    unlinked = np.setdiff1d(np.arange(k), pairs)  # points without a line
+    order = np.concatenate([lines, np.insert(unlinked[:, None], 1, -1, axis=1).ravel()])
+    return order, {"marker": "o", "markersize": 2.5, "markeredgewidth": 0}
+
+
+def _draw(ax: Axes, points: Array, order: Indices, **style: Any) -> None:
+    line = np.vstack([points, np.full((1, 2), np.nan)])[order]
     ax.plot(line[:, 0], line[:, 1], solid_joinstyle="round", **style)
 
 

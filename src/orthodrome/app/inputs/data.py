@@ -84,6 +84,8 @@ class Data:
         Time to read the file; 0 if the data were not read from a file.
     cleaner : TableCleaner or None
         What turned the columns of the file into numbers; None for landmarks and arrays of numbers.
+    links : ndarray of shape (m, 2) or None
+        Pairs of landmarks that figures join; None joins all in their order.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Data:
     notes: tuple[str, ...] = ()
     read_seconds: float = 0.0
     cleaner: TableCleaner | None = None
+    links: Indices | None = None
 
     def __len__(self) -> int:
         return len(self.X)
