@@ -85,7 +85,7 @@ def test_spectrum_of_a_model(points, estimator):
     np.testing.assert_allclose(heights(figure), ratios)
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), np.cumsum(ratios))
     assert "%" in figure.axes[0].get_ylabel()
-    assert legend_texts(figure) == ["each component", "sum so far"]
+    assert legend_texts(figure) == ["each component", "cumulative"]
 
 
 def test_spectrum_of_eigenvalues_and_a_total():

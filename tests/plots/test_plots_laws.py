@@ -242,7 +242,7 @@ INVALID = {
             ({"curves": {"a": [50.0, 100.0]}}, r"curves\['a'\] .* from 50 to 100"),
             ({"curves": {"a": [0.5, 0.9]}}, r"curves\['a'\] .* the last 0.9"),
             ({"curves": CURVE | {"b": [0.5, 0.6, 1.0]}}, "'a': 2, 'b': 3"),
-            ({"curves": {1: [0.5, 1.0], "1": [0.7, 1.0]}}, "curves .* differ as text"),
+            ({"curves": {1: [0.5, 1.0], "1": [0.7, 1.0]}}, "curves .* different names"),
             ({"xscale": "log2"}, "xscale of neighborhood"),
             ({"bottom": 1.0}, "bottom of neighborhood"),
             ({"bottom": -0.1}, "bottom of neighborhood"),

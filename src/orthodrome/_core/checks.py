@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .types import Array, Floats
 
-# Beginnings of NumPy's messages for texts, objects and ragged lists.
+# How NumPy's messages for strings, objects and ragged lists begin.
 _CONVERSION_ERRORS = ("could not convert", "setting an array element", "float() argument must be")
-# Range of the sum of weights, by item size: products with squared kernel values must be finite.
+# Minimum and maximum sum of weights, by item size of the dtype. Within this range, products with
+# squared kernel values are finite.
 _WEIGHT_SUM_RANGES = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
 
 
@@ -152,14 +153,14 @@ def check_finite_vector(values: Any, size: int | None, name: str, owner: str) ->
 
 
 def check_flag(value: Any, name: str, owner: str) -> bool:
-    """Return `value`, or raise unless it is True or False."""
+    """Return `value` as bool; raise unless it is True or False."""
     if not isinstance(value, bool | np.bool_):
         raise invalid(name, owner, "True or False", value)
     return bool(value)
 
 
 def check_path(value: Any, name: str, owner: str) -> Path:
-    """Return `value` as a path, or raise unless it is a string or a path."""
+    """Return `value` as a path; raise unless it is a string or a path."""
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str):
         raise invalid(name, owner, "a path (str or PathLike)", value)
@@ -169,7 +170,7 @@ def check_path(value: Any, name: str, owner: str) -> Path:
 
 
 def check_columns(vectors: Any, n: int, name: str, owner: str) -> Array:
-    """Return `vectors` as an array of shape (n, m), or raise."""
+    """Return `vectors` as an array; raise unless its shape is (n, m)."""
     found = as_array(vectors, name, owner)
     if found.ndim != 2 or found.shape[0] != n:
         raise ValueError(
@@ -181,7 +182,7 @@ def check_columns(vectors: Any, n: int, name: str, owner: str) -> Array:
 def check_integer(
     value: Any, name: str, owner: str, *, minimum: int = 1, maximum: int | None = None
 ) -> int:
-    """Return `value` as int, or raise unless it is an integer in the stated range."""
+    """Return `value` as int; raise unless it is an integer in the stated range."""
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
     if not is_integer or value < minimum or (maximum is not None and value > maximum):
         upper = "" if maximum is None else f" and <= {maximum}"
@@ -200,7 +201,7 @@ def as_number(value: Any) -> float:
 
 
 def check_number(value: Any, name: str, owner: str) -> float:
-    """Return `value` as float, or raise unless it is a finite number."""
+    """Return `value` as float; raise unless it is a finite number."""
     number = as_number(value)
     if not math.isfinite(number):
         raise invalid(name, owner, "a finite number", value)
@@ -216,7 +217,7 @@ def check_positive(
     maximum: float = math.inf,
     infinite: bool = False,
 ) -> float:
-    """Return `value` as float, or raise unless it is a number in the stated range."""
+    """Return `value` as float; raise unless it is a number in the stated range."""
     number = as_number(value)
     above = number >= 0 if or_zero else number > 0
     is_infinite = infinite and not isinstance(value, numbers.Integral)
@@ -229,7 +230,7 @@ def check_positive(
 
 
 def check_power(value: Any, name: str, owner: str) -> float:
-    """Return `value` as float, or raise unless it is in (0, 2]."""
+    """Return `value` as float; raise unless it is in (0, 2]."""
     check_positive(value, name, owner)
     if value > 2:
         raise invalid(name, owner, "in (0, 2]", value)
@@ -251,13 +252,13 @@ def check_sample_weight(
     owner: str,
     dtype: Any = None,
     *,
-    all_zero: bool = False,
+    allow_zeros: bool = False,
 ) -> Floats | None:
     """Return a copy of the weights as float64 of shape (n_samples,); None stays None.
 
-    A weight counts repetitions of a row: weights are finite and nonnegative, and not all zero
-    unless `all_zero` is set (for one batch of several). If `dtype` is given, products with the sum
-    of the weights must not overflow or underflow in it.
+    A weight is the number of repetitions of a row. Weights must be finite and nonnegative. They
+    must not all be zero, unless `allow_zeros` is set (for one of several batches). If `dtype` is
+    given, their sum must be in the range for which products do not overflow or underflow.
     """
     if sample_weight is None:
         return None
@@ -278,7 +279,7 @@ def check_sample_weight(
             f"sample_weight of {owner} must not be negative; entry {row} is {weights[row]:g}."
         )
     if not np.any(weights > 0):
-        if all_zero:
+        if allow_zeros:
             return weights
         raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
     with np.errstate(over="ignore"):
@@ -320,7 +321,7 @@ def check_symmetric(matrix: Array, name: str) -> None:
             if not np.isfinite(matrix[i, j]):
                 raise ValueError(f"{name} must be finite; {entry}")
             raise ValueError(
-                f"Kernel values or their sums overflow in {matrix.dtype}; rescale them: {entry}"
+                f"Kernel values or their sums overflow in {matrix.dtype}; {entry} Rescale them."
             )
         difference = np.abs(rows - mirrored)
         if difference.max() > tolerance * largest:
@@ -366,7 +367,7 @@ def _largest_entry(rows: Array, first_row: int) -> tuple[int, int]:
 
 
 def check_targets(y: Any, n: int, owner: str) -> Array:
-    """Return y as one class label per row, or raise."""
+    """Return y as an array; raise unless it has one class label per row."""
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     check_not_masked(y, "y", owner)
@@ -381,7 +382,7 @@ def check_targets(y: Any, n: int, owner: str) -> Array:
 
 
 def check_classes(labels: Array, owner: str, of: str = "points") -> Array:
-    """Return the distinct labels, sorted, or raise unless there are at least two."""
+    """Return the distinct labels, sorted; raise unless there are at least two."""
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(

@@ -438,7 +438,7 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         y : array-like of shape (n_samples,)
             Class labels, numbers or strings.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 equals repeating the row, 0 equals omitting it.
+            A weight of 2 is equivalent to repeating the row, and 0 to omitting it.
 
         Returns
         -------

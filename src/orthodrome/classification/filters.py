@@ -182,7 +182,7 @@ class Perturbation:
     Examples
     --------
     >>> pair = class_spectrum(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    >>> Perturbation(alpha=0.0).left_out(pair).round(12)  # 1 - k², of either from the other
+    >>> Perturbation(alpha=0.0).left_out(pair).round(12)  # 1 - k² for both points
     array([0.75, 0.75])
     """
 
@@ -207,8 +207,8 @@ class Perturbation:
     def directions(self, gram: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[Any] | None:
         """Return the lower triangular D for which the class captures ‖Dᵀ k_x‖².
 
-        For a single α and a positive semidefinite matrix, with Cholesky factorisations. Return None
-        if α is too small for them.
+        For a single α and a positive semidefinite matrix; uses Cholesky factorisations.
+        Return None if α is too small for them.
         """
         return _triangular(gram, weights, self.alpha)
 
@@ -370,7 +370,7 @@ def tie_within_rounding(
 
 
 def folded_residuals(
-    gram: NDArray[Any], weights: NDArray[np.float64], kept: Filter, n_folds: int = 5
+    gram: NDArray[Any], weights: NDArray[np.float64], class_filter: Filter, n_folds: int = 5
 ) -> NDArray[np.float64]:
     """Return the residual of each point of a class from the other folds.
 
@@ -383,7 +383,7 @@ def folded_residuals(
         The Gram matrix of the class.
     weights : ndarray of shape (n,)
         Positive weights.
-    kept : Filter
+    class_filter : Filter
         The filter.
     n_folds : int, default=5
         Number of folds, at most the number of points.
@@ -397,14 +397,15 @@ def folded_residuals(
         out, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         spectrum = class_spectrum(gram[np.ix_(rest, rest)], weights[rest])
         projections = gram[np.ix_(out, rest)] @ spectrum.directions()
-        residuals[out] = remainder(residuals[out], captured(projections, kept.gains(spectrum)))
+        gains = class_filter.gains(spectrum)
+        residuals[out] = remainder(residuals[out], captured(projections, gains))
     return residuals
 
 
 def left_out_mean_cosines(
     gram: NDArray[np.float64], coefficients: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    r"""Return the cosines of points with the mean of all points but one, for each point.
+    r"""Return the cosines of all points with each leave-one-out mean.
 
     At the Karcher mean :math:`\mu = \sum_m \xi_m \Phi(x_m)` the coefficients are proportional to
     :math:`w_m \theta_m / \sin\theta_m`. Without one point, the other coefficients are unchanged to
@@ -435,13 +436,13 @@ def left_out_tangent_residuals(
     left_out_cosines: NDArray[np.float64],
     alphas: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    r"""Return leave-one-out residuals in tangent spaces of a recomputed reference.
+    r"""Return leave-one-out residuals in tangent space, with the reference recomputed.
 
     With the geodesic kernel the class has the Gram matrix :math:`D (K - c c^\top) D`, where the
     cosines c and :math:`D = \operatorname{diag}(\theta / \sin\theta)` belong to a reference that
-    was fitted to the class. A fixed reference would depend on the point left out. (At the Karcher
-    mean the tangent vectors sum to zero, so each lies in the span of the others, and all residuals
-    would be 0.) So the reference is that of the other points, with the cosines
+    was fitted to the whole class, including the point left out. At the Karcher mean, for example,
+    the tangent vectors sum to zero, so each lies in the span of the others, and all residuals would
+    be 0. The reference is therefore fitted to the other points only, with the cosines
     :math:`c^{(n)}`, and
 
     .. math:: r_n = \frac{1/M_{nn} - \alpha}{w_n}\, \Bigl(\frac{g^{(n)}_n}{g_n}\Bigr)^2, \qquad

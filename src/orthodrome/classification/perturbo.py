@@ -117,9 +117,9 @@ class PerTurbo(ClassResidualClassifier):
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 
-    Equal rows of a class are merged into weights first, so a weight of 2 equals repeating the row,
-    and the order of rows does not matter. Leave-one-out leaves out distinct rows, all copies
-    together; α and the kernel are not fitted again. It is exact for plain kernels, and needs one
+    Equal rows of a class are first merged into weights, so a weight of 2 is equivalent to repeating
+    the row, and the order of rows does not matter. Leave-one-out leaves out distinct rows, with all
+    their copies; α and the kernel are not fitted again. It is exact for plain kernels, and needs one
     eigendecomposition per class. With ``geodesic=True`` the reference is corrected for the point
     left out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With
     `n_components` there is no closed form: every fifth point of a class is left out at a time (for

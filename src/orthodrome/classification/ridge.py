@@ -116,9 +116,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 
-    Equal rows of a class are merged into weights first, so a weight of 2 equals repeating the row,
-    and the order of rows does not matter. Leave-one-out leaves out distinct rows, all copies
-    together, and needs one eigendecomposition per class and scale. It is exact, with two
+    Equal rows of a class are first merged into weights, so a weight of 2 is equivalent to repeating
+    the row, and the order of rows does not matter. Leave-one-out leaves out distinct rows, with all
+    their copies, and needs one eigendecomposition per class and scale. It is exact, with two
     exceptions: the fitted kernel (a scale, a mean shape) is not fitted again, and for an indefinite
     kernel the positive part of each class's matrix is used, which is not recomputed. Residuals that
     differ only by rounding error tie, and the first class wins. With `subspace_size`, training

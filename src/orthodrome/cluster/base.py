@@ -62,8 +62,8 @@ class ClusterFitMixin:
         y : ignored
             Not used.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 equals repeating the row, 0 equals omitting it; rows of weight 0 are
-            labelled like new points.
+            A weight of 2 is equivalent to repeating the row, and 0 to omitting it. Rows of
+            weight 0 are labelled like new points.
 
         Returns
         -------
@@ -122,7 +122,7 @@ def warn_if_fewer(n_found: int, n_requested: int, owner: str) -> None:
     if n_found < n_requested:
         warn_user(
             f"{owner} found {n_found} of n_clusters={n_requested} clusters: the data have no more "
-            "distinct points, or the kernel does not distinguish more. Reduce n_clusters, or "
+            "distinct points, or the kernel cannot separate more. Reduce n_clusters, or "
             "choose another scale (sigma) of the kernel.",
             ConvergenceWarning,
         )

@@ -25,7 +25,7 @@ from ..plan import plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.lloyd import SEEDINGS
-from . import centers as spaces
+from . import centers as geometries
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
 
@@ -118,13 +118,13 @@ class CenterClustering(
         elif isinstance(self.solver, str) and self.solver == "exact":
             request["solver"] = "dense"
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
-        start = spaces.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
+        start = geometries.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            fit = spaces.fit_centers(
+            fit = geometries.fit_centers(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
             )
         self.__dict__.update(fit.attributes)
-        nearest = partial(spaces.nearest, squared=self._distances(order_only=True))
+        nearest = partial(geometries.nearest, squared=self._distances(order_only=True))
         self.labels_ = expand_to_all_rows(
             fit.labels, canonical, lambda new: nearest(rows.take(new), 0)
         )
@@ -148,7 +148,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(spaces.nearest, squared=self._distances(order_only=True)))
+        return rows.map(partial(geometries.nearest, squared=self._distances(order_only=True)))
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -165,7 +165,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(spaces.distances, squared=self._distances()))
+        return rows.map(partial(geometries.distances, squared=self._distances()))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -187,7 +187,7 @@ class CenterClustering(
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         rows = rows.weighted(sample_weight, type(self).__name__)
-        return -float(rows.reduce(partial(spaces.inertia, squared=self._distances()))[0])
+        return -float(rows.reduce(partial(geometries.inertia, squared=self._distances()))[0])
 
     @property
     def _n_features_out(self) -> int:
@@ -280,8 +280,8 @@ n_features), default="k-means++"
 
     Notes
     -----
-    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 equals repeating
-    the row, to the last bit, and the order of rows does not matter.
+    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 gives exactly
+    the same result as repeating the row, and the order of rows does not matter.
 
     With nystroem the points are the rows of F, :math:`K \approx FF^\top`, not normalised. The
     centres lie in the span of the anchors. `inertia_`, :meth:`transform` and :meth:`score` measure
@@ -309,11 +309,11 @@ n_features), default="k-means++"
            [0.  , 0.  , 0.  , 0.  , 0.33, 0.33, 0.33]])
     """
 
-    def _geometry(self) -> type[spaces.Flat]:
-        return spaces.Flat
+    def _geometry(self) -> type[geometries.Flat]:
+        return geometries.Flat
 
-    def _distances(self, *, order_only: bool = False) -> spaces.FlatDistances:
-        return spaces.FlatDistances(
+    def _distances(self, *, order_only: bool = False) -> geometries.FlatDistances:
+        return geometries.FlatDistances(
             self.kernel_,
             prepared_points(self.kernel_, self.X_fit_),
             self._columns_,
@@ -423,8 +423,8 @@ class HypersphericalKMeans(CenterClustering):
     gradient is at most 1e-10 or rounding error; pre-images until a step is at most 1e-12 times the
     extent of the cluster.
 
-    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 equals repeating
-    the row, to the last bit, and the order of rows does not matter.
+    Equal rows are first merged, adding their weights, and sorted. So a weight of 2 gives exactly
+    the same result as repeating the row, and the order of rows does not matter.
 
     With nystroem, the features of training and new points are normalised.
 
@@ -493,8 +493,8 @@ class HypersphericalKMeans(CenterClustering):
                 "Omit them, or use centers='intrinsic'."
             )
 
-    def _geometry(self) -> type[spaces.Inputs | spaces.Sphere]:
-        return spaces.Inputs if self.centers == "preimage" else spaces.Sphere
+    def _geometry(self) -> type[geometries.Inputs | geometries.Sphere]:
+        return geometries.Inputs if self.centers == "preimage" else geometries.Sphere
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         super()._fit(X, sample_weight)
@@ -524,14 +524,14 @@ class HypersphericalKMeans(CenterClustering):
 
     def _distances(
         self, *, order_only: bool = False
-    ) -> spaces.InputDistances | spaces.SphereDistances:
+    ) -> geometries.InputDistances | geometries.SphereDistances:
         kernel = self.kernel_
         if self._centers_are_inputs_:
             # centers have the format of X, which may differ from that of validated data
             centers = kernel.validate(self.cluster_centers_, reset=False)
             monotone = order_only and profile_of(kernel).decreasing
-            return spaces.InputDistances(kernel, kernel.prepare(centers), monotone)
-        return spaces.SphereDistances(
+            return geometries.InputDistances(kernel, kernel.prepare(centers), monotone)
+        return geometries.SphereDistances(
             kernel,
             prepared_points(kernel, self.X_fit_),
             self._columns_,

@@ -171,8 +171,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     warning names such components, and those that shrink to the floor of `reg_covar` in all
     directions.
 
-    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
-    to the last bit, and the order of rows does not matter.
+    Equal rows are first merged into weights and sorted, so a weight of 2 gives exactly the same
+    result as repeating the row, and the order of rows does not matter.
 
     References
     ----------

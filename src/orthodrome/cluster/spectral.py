@@ -153,8 +153,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
 
     Notes
     -----
-    Equal rows are merged into weights and sorted first, so a weight of 2 equals repeating the row,
-    to the last bit, and the order of rows does not matter. (With a precomputed kernel,
+    Equal rows are first merged into weights and sorted, so a weight of 2 gives exactly the same
+    result as repeating the row, and the order of rows does not matter. (With a precomputed kernel,
     points are equal if their rows are equal to the last bit.) Since the similarity of a point to
     itself is excluded, weights below 1 may make a degree negative, which is an error: ``"njw"`` and
     ``"ncut"`` need weights that are counts.

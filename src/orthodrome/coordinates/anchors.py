@@ -92,9 +92,9 @@ def choose_anchors(
     sample_weight : ndarray of shape (n,), optional
         Weights; rows of weight 0 are not chosen.
     scale : float, default=1.0
-        Factor of the kernel values.
+        Factor by which kernel values are multiplied.
     random_state : int, RandomState, Generator or None
-        Source of the draws.
+        Seed or generator.
 
     Returns
     -------
@@ -104,7 +104,8 @@ def choose_anchors(
     Notes
     -----
     Anchors are chosen among at most 65,536 candidates (64 per anchor if that is more; fewer if
-    there are very many anchors), one drawn from each of as many intervals of equal weight.
+    there are very many anchors). The rows are divided into as many intervals of equal weight, and
+    one candidate is drawn from each.
 
     Given points are converted to the precision of X.
 
@@ -138,8 +139,8 @@ def choose_anchors(
             given = kernel.validate(anchors, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points of "
-                f"the data: {error}"
+                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points like "
+                f"the rows of X: {error}"
             ) from None
         points, indices = given.astype(rows.dtype, copy=False), None
     else:

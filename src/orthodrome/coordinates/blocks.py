@@ -1,4 +1,4 @@
-"""The map from rows to vectors, given by anchors, and blocks of points."""
+"""The map from rows to vectors that anchors define, and its results for blocks of rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AnchorMap:
     explicit : bool
         Whether the explicit coordinates of the kernel are used; the anchors are then unit vectors.
     stored : bool
-        Whether the rows are the vectors themselves, computed before.
+        Whether the rows are already the vectors.
     """
 
     kernel: Kernel
@@ -177,8 +177,8 @@ class Block:
 class AnchorBlock(Block):
     """Points given by their kernel values with the anchors.
 
-    The product with the decoder is delayed: if there are few products, it is cheaper to apply the
-    decoder to the other factor.
+    The vectors are values @ decoder, which is computed only when needed. For a product with few
+    columns V, values @ (decoder @ V) is cheaper.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class AnchorBlock(Block):
         return self.over_anchors(self._decoder @ V)
 
     def over_anchors(self, coefficients: NDArray[Any]) -> NDArray[np.float64]:
-        """Return products with combinations of the anchors, given by columns of coefficients."""
+        """Return products with linear combinations of the anchors, one per column."""
         products = self._values.astype(np.float64, copy=False) @ coefficients
         if self._unit:
             products /= self.lengths[:, None]

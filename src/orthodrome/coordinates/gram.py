@@ -60,7 +60,7 @@ class CoordinateGram(GramOperator):
         return self.points.captured.astype(self.dtype)
 
     def cross(self, X_new: Any) -> CoordinateCross:
-        """Return the inner products of the features of new points with these."""
+        """Return the inner products of the features of new points with those of the points."""
         return CoordinateCross(self.points.of(X_new), self.points)
 
 
@@ -75,7 +75,7 @@ class CoordinateCross(CrossOperator):
         return _product(self._new, self._points, V, self.dtype)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return rows of these new points."""
+        """Return the rows of the new points with these indices."""
         chosen = as_indices(indices, self.shape[0])
         return _rows(self._new.take(chosen), self._points)
 
@@ -91,14 +91,14 @@ class CoordinateRows(CrossOperator):
         return self._points.apply(V).astype(np.result_type(V.dtype, self.dtype), copy=False)
 
     def rows(self, indices: ArrayLike) -> NDArray[Any]:
-        """Return the features of these points."""
+        """Return the features of the points with these indices."""
         return self._points.take(as_indices(indices, self.shape[0]))
 
 
 def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any) -> NDArray[Any]:
     """Return L (Rᵀ V) for the features L of `left` and R of `right`."""
     result_dtype = np.result_type(V.dtype, dtype)
-    # V may be of integers, or of lower precision than the features
+    # V may hold integers, or have a lower precision than the features
     sums = right.combine(V.astype(result_dtype, copy=False)).T
     return left.apply(sums.astype(result_dtype, copy=False)).astype(result_dtype, copy=False)
 

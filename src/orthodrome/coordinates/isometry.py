@@ -94,7 +94,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     r"""Return coordinates Y of points, :math:`K = Y Y^\top`, from the eigenvectors of K.
 
     The whole matrix is computed. Directions below 1e-12 of the trace, or within rounding error, are
-    dropped. There are always at least two, of which the second may be 0.
+    dropped. The result always has at least two columns; the second may be 0.
 
     Parameters
     ----------
@@ -150,8 +150,8 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     Returns
     -------
     Isometry
-        Coordinates of the points, and the map for new points, which applies to inner products with
-        the anchors, scaled as for the features, before normalisation.
+        Coordinates of the points, and the decoder for new points. Multiply it by inner products
+        with the anchors, scaled as for the features; normalise afterwards.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def principal_coordinates(features: Coordinates) -> Isometry:
 
 
 def _largest_negligible(values: NDArray[np.float64], dtype: Any) -> float:
-    """Return the largest eigenvalue of directions that are dropped."""
+    """Return the limit below which eigenvalues are negligible."""
     return max(_MIN_FRACTION, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
@@ -188,7 +188,7 @@ def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_],
 def _with_two_columns(
     points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
 ) -> Isometry:
-    """Return an isometry with at least two directions; the second may be 0."""
+    """Return an isometry with at least two columns; the second may be 0."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
     return Isometry(points, decoder, left_out)

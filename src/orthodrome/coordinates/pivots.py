@@ -83,7 +83,7 @@ def partial_cholesky(
         Weights. With rpcholesky and k-means++ a weight of 2 means a repeated row; uniform draws
         rows of large weight earlier, and no row twice.
     random_state : int, RandomState, Generator or None
-        Source of the draws.
+        Seed or generator.
 
     Returns
     -------

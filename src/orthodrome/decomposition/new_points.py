@@ -1,4 +1,4 @@
-"""Coordinates of new points in a fitted decomposition, for rows of any storage."""
+"""Coordinates of new points in a fitted decomposition, for rows in memory or in blocks."""
 
 from __future__ import annotations
 

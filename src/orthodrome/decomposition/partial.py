@@ -205,7 +205,7 @@ def add_batches(
         stop = start + block.shape[0]
         block_weights = given[start:stop] if is_vector else given
         weights = check_sample_weight(
-            block_weights, stop - start, owner, block.dtype, all_zero=True
+            block_weights, stop - start, owner, block.dtype, allow_zeros=True
         )
         with single_threaded_blas():
             state = state.with_batch(block, weights, kernel, geometry, plan)

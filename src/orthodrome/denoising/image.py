@@ -51,10 +51,11 @@ class PatchDenoiser(KernelDenoiser):
     n_components : int or "auto", default="auto"
         Number of components.
     kernel : Kernel, str or callable, default="gaussian"
-        The kernel. Its scale is estimated if it is a rule, as for a name and for ``Gaussian()``,
-        whose ``sigma`` is "mean"; a number, as in ``Gaussian(sigma=1.0)``, is kept.
+        The kernel. A scale that is a number, as in ``Gaussian(sigma=1.0)``, is used as it is.
+        Otherwise, as in ``Gaussian()`` or "gaussian", the scale is chosen.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidates are compared with "auto".
+        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidate parameters are
+        always compared with the solver "auto".
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the pixel values. "auto" needs scikit-image and
         PyWavelets.
@@ -93,15 +94,15 @@ class PatchDenoiser(KernelDenoiser):
     rounded and clipped to the range of their dtype; floats are not clipped. The channels of a
     colour image are denoised together, with one noise level.
 
-    *Scale.* Candidate scales are from 1/16 to 8 times that of the kernel's rule. With the largest
+    *Scale.* The candidates are 1/16 to 8 times the kernel's default scale. With the largest
     one the kernel is practically linear: compare `sigma_` with the distances between patches to
     see whether the kernel matters.
 
     *Cost.* A pre-image needs a few passes over the training patches, each O(max_train · d) for
-    patches of d numbers. There is one for each patch of the image, and two for each candidate and
-    each patch of a coarser grid of at most 4500 patches. For small images, most of the time is
-    therefore spent on choosing parameters. Memory: a few copies of the image in float64, and a
-    bounded number of patches.
+    patches of d numbers. Denoising computes one pre-image for each patch of the image. Choosing
+    parameters computes two for each candidate and each patch of a coarser grid, of at most 4500
+    patches; for small images, this takes most of the time. Memory: a few copies of the image in
+    float64, and a bounded number of patches.
 
     *What to expect.* It is meant for Gaussian noise of one level. Compared with linear PCA of the
     same patches it is a little better on most images, more so if edges repeat, and worse if the
@@ -140,7 +141,7 @@ class PatchDenoiser(KernelDenoiser):
         Parameters
         ----------
         image : array-like of shape (height, width) or (height, width, channels)
-            The noisy image, of integers or floating numbers.
+            The noisy image, of integers or floats.
 
         Returns
         -------
@@ -303,7 +304,7 @@ def image_noise(image: NDArray[Any]) -> float:
     Parameters
     ----------
     image : ndarray of shape (height, width, channels)
-        The image, of floating numbers.
+        The image, of floats.
     """
     try:
         from skimage.restoration import estimate_sigma

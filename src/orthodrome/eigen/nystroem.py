@@ -60,7 +60,7 @@ class Nystroem(Solver):
         "unit" normalises them, which puts them back on the sphere. "angles" keeps the projections
         of the points on the span of the anchors, with the angles of the points themselves.
     random_state : int, RandomState, Generator or None
-        Source of the draws.
+        Seed or generator.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Objects of these classes are plain data: numbers, text, arrays, and objects of other listed classes.
 Kernels that call a user's function (``FromCallable``, ``Embedded``) are excluded. So are random
-generators and ``HebbianResult``, because compiled code relies on their state unchecked.
+generators and ``HebbianResult``, because compiled code uses their state without checking it.
 """
 
 from __future__ import annotations

@@ -45,11 +45,12 @@ def curves(
     xlabel, ylabel : str
         Labels of the axes.
     xscale : {"linear", "log", "log2"}, default="linear"
-        "log2" is for values that double; each has a tick.
+        Scale of the horizontal axis. "log2" is for values that double, and puts a tick at each.
     yscale : {"linear", "log"}, default="linear"
         Scale of the vertical axis; a logarithmic one shows positive values only.
     markers : bool, default=True
-        Mark every point. Without markers, for curves of many points, lines differ by dashes.
+        Draw a marker at each point. Without markers, lines have different dashes; use this for
+        curves of many points.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     title : str, optional
@@ -152,8 +153,8 @@ def neighborhood(
         "log" gives small neighbourhoods as much space as large ones, like
         :func:`orthodrome.metrics.neighborhood_area`.
     bottom : float in [0, 1), optional
-        Lower end of the vertical axis; the upper end is 1. If absent, 0 if a curve falls below 0.5,
-        otherwise a little below the lowest curve; the label of the axis then gives the range.
+        Lower end of the vertical axis; the upper end is 1. By default, 0 if a curve falls below
+        0.5. Otherwise, the axis begins a little below the lowest curve, and its label says so.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     title : str, optional
@@ -209,7 +210,7 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, Floats]:
         )
     rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
     if len(rows) < len(curves):
-        raise ValueError("curves of neighborhood must have names that differ as text.")
+        raise ValueError("curves of neighborhood must have different names as str.")
     lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -253,15 +254,15 @@ def spectrum(
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw the variance explained by each component, and the sum.
+    """Draw the variance explained by each component, and the cumulative sum.
 
     Parameters
     ----------
     model : fitted estimator, or array-like of shape (n_components,)
         An estimator with ``explained_variance_ratio_``, or eigenvalues in descending order.
     total : float, optional
-        Trace, by which the eigenvalues are divided. If absent, the sum of the eigenvalues; the
-        fractions are then too large if some eigenvalues are missing. Not for an estimator.
+        Trace, by which the eigenvalues are divided. Default: the sum of the eigenvalues; the
+        fractions are then too large if some eigenvalues are missing. Omit it for an estimator.
     n_components : int, optional
         Show only the first components; all if absent.
     ax : matplotlib Axes, optional
@@ -293,7 +294,7 @@ def spectrum(
     ax.set(xlabel="Component", ylabel="Variance explained (%)", ylim=(0, 105))
     ax.set_xlim(0.4, len(ratios) + 0.6)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    legend_above(ax, [bars, line], ["each component", "sum so far"], ncols=2, right=True)
+    legend_above(ax, [bars, line], ["each component", "cumulative"], ncols=2, right=True)
     return set_title(ax, title, loc="left", pad=22)
 
 
@@ -302,8 +303,8 @@ def _ratios(model: Any, total: float | None) -> Floats:
         check_is_fitted(model)
         if total is not None or not hasattr(model, "explained_variance_ratio_"):
             raise ValueError(
-                "spectrum needs an estimator with explained_variance_ratio_, without total of "
-                f"spectrum, or eigenvalues; got {type(model).__name__} and total={total}."
+                "spectrum needs an estimator with explained_variance_ratio_, and no total, or "
+                f"eigenvalues; got {type(model).__name__} and total={total}."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     values = check_row(model, "eigenvalues", "spectrum")

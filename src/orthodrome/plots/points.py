@@ -20,7 +20,7 @@ _MAX_LINES = 16  # maximum number of clusters in the legend of a new figure
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 _LEGEND_STAR = 80.0
-_ROUNDING = 1e-6  # of probabilities in single precision
+_ROUNDING = 1e-6  # rounding error of probabilities in float32
 
 
 def embedding(
@@ -54,7 +54,7 @@ def embedding(
     legend_title : str, optional
         Title of the legend, or label of the colour scale.
     size : float, optional
-        Area of a marker in points²; depends on the number of samples if absent.
+        Area of a marker in points². The default depends on the number of samples.
 
     Returns
     -------
@@ -114,8 +114,8 @@ def clusters(
         Points, or an embedding of them, d >= 2; the first two columns are drawn.
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
-        the first hundred pairs differ. The legend lists the clusters with their numbers of points;
-        if not all fit (at most 16), it lists the largest, and the others in one line.
+        up to 100 clusters, no two look the same. The legend lists the clusters with their numbers
+        of points. It has room for at most 16; of more, the smaller ones share one line.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.
@@ -131,7 +131,7 @@ def clusters(
     xlabel, ylabel : str, default="Coordinate 1", "Coordinate 2"
         Labels of the axes.
     size : float, optional
-        Area of a marker in points²; depends on the number of samples if absent.
+        Area of a marker in points². The default depends on the number of samples.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def _check_clusters(
     numbers += [] if proba is None or proba.ndim == 1 else [proba.shape[1]]
     if len(set(numbers)) > 1:
         raise ValueError(
-            f"centers and proba of clusters must be for the same clusters; got {numbers[0]} rows "
+            f"centers and proba of clusters must have one entry per cluster; got {numbers[0]} rows "
             f"and {numbers[1]} columns."
         )
     n_clusters = numbers[0] if numbers else len(found)
@@ -275,7 +275,7 @@ def _height(n_clusters: int, n_extra: int) -> float:
 def _legend_lines(
     ax: Axes, handles: list[PathCollection], names: list[str], sizes: NDArray[np.intp], n_extra: int
 ) -> tuple[list[PathCollection], list[str]]:
-    """Return handles and texts of all clusters, or of the largest and one for the others."""
+    """Return the handles and texts of the legend; small clusters may share one line."""
     lines = [f"{name} ({count})" for name, count in zip(names, sizes, strict=True)]
     inches = ax.get_window_extent().height / ax.figure.dpi
     max_lines = round(inches / _line_height()) - 1 - n_extra  # more would shrink the axes

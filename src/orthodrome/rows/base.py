@@ -146,7 +146,7 @@ def spread_rows(
     count : int
         Number of draws.
     random : Generator, optional
-        Source of the draws; by default a generator with a fixed seed.
+        Generator; by default one with a fixed seed.
 
     Returns
     -------

@@ -33,13 +33,12 @@ class _Moments:
 
 
 def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
-    r"""Return the mean of all rows and the mean squared distance of their pairs, in one pass.
+    r"""Return the mean of all rows and the mean squared distance between them, in one pass.
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2
         = 2 \sum_i p_i \|x_i - c\|^2 - 2\, \|\bar x - c\|^2, \qquad \bar x = \sum_i p_i x_i,
 
-    for any c; with c near the mean there is no cancellation. Weights are the column ``weights`` of
-    the rows.
+    for any c; with c near the mean there is no cancellation. The weights p are those of the rows.
 
     Examples
     --------

@@ -26,7 +26,7 @@ _CANCELLATION = {np.dtype(np.complex128): 0.01, np.dtype(np.complex64): 0.1}
 
 
 def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[Array, Array]:
-    """Return √(1 - |u*v|²), accurate also for near shapes, and |u*v| for all pairs."""
+    """Return √(1 - |u*v|²), accurate even for similar shapes, and |u*v| for all pairs."""
     u = complex_preshapes(X)
     v = u if Y is None else complex_preshapes(Y, "Y")
     if u.shape[1] != v.shape[1]:
@@ -68,7 +68,7 @@ def procrustes_distance(X: ArrayLike, Y: ArrayLike | None = None, *, kind: str =
     Parameters
     ----------
     X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks. Default of Y: X.
+        Landmarks. Y defaults to X.
     kind : {"full", "partial", "extrinsic"}, default="full"
         The distance.
 
@@ -97,7 +97,7 @@ def riemannian_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
     Parameters
     ----------
     X, Y : array-like of shape (n, k) complex, (n, k, 2) or (n, 2k)
-        Landmarks. Default of Y: X.
+        Landmarks. Y defaults to X.
 
     Returns
     -------
@@ -139,12 +139,12 @@ def procrustes_align(
     sample_weight : array-like of shape (n,), optional
         Weights of that mean.
     size : {"unit", "full", "own"}, default="unit"
-        Centroid size of the result. ``"unit"``: 1. ``"full"``: :math:`|u_n^* \mu|`, which is
-        nearest to the reference (full Procrustes coordinates). ``"own"``: that of the specimen.
+        Centroid size of the result. ``"unit"``: 1. ``"full"``: :math:`|u_n^* \mu|`, which minimises
+        the distance from the reference (full Procrustes coordinates). ``"own"``: the original size.
 
     Returns
     -------
-    ndarray of the form of X
+    ndarray in the same form as X
         Aligned specimens, centred.
 
     Examples

@@ -165,7 +165,7 @@ def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
     Parameters
     ----------
     X, Y : array-like of shape (n, d, d)
-        Symmetric positive definite matrices. Default of Y: X.
+        Symmetric positive definite matrices. Y defaults to X.
 
     Returns
     -------

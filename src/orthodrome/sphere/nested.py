@@ -34,7 +34,7 @@ CHOICES = ("small", "great", "bic", "test")
 _RANK = 1e-12  # directions with a smaller fraction of the trace are dropped
 _NO_LENGTH = 1e-12  # shorter projections of unit vectors onto the span are rounding errors
 _SIGNIFICANCE = 0.05  # level of the likelihood-ratio test
-_EXTREME = 64  # points beyond 2 to ± this power are scaled to avoid overflow and underflow
+_EXTREME = 64  # points above 2^64 or below 2^-64 are scaled to avoid overflow and underflow
 _RENEWAL = 0.9  # compute principal coordinates again when this fraction of the dimension remains
 
 
@@ -114,7 +114,7 @@ class NestedSpheres:
         """Map points of the sphere to scores, principal modes first.
 
         The first score is the signed angle from the mean on the circle. The others are the signed
-        residuals from the subspheres, innermost first. Each is multiplied with its entry of
+        residuals from the subspheres, innermost first. Each is multiplied by its entry of
         `scales`. Points are projected onto the span of the data first.
 
         Parameters
@@ -287,12 +287,12 @@ def nested_spheres(
     Notes
     -----
     With p = 1, scattered outliers hardly move the fitted circle if the points cover most of it. If
-    they cover only an arc, another circle nearer to the outliers may have the lower objective;
-    p = 0.5 needs a shorter arc. Outliers that form a group act as data, for every p.
+    they cover only an arc, another circle nearer to the outliers may have a lower objective; with
+    p = 0.5 this happens only for shorter arcs. For every p, a group of outliers acts like data.
 
     ``"test"`` is the first of the two tests of R's ``shapes::pns``, at the 5 % level. The second
-    one, a test of isotropy after which all levels are great, is not implemented. An isotropic cloud
-    may therefore be fitted with a small subsphere of the size of the cloud.
+    one, which switches to great subspheres once the points are isotropic, is not implemented. An
+    isotropic cloud may therefore be fitted with a small subsphere of the size of the cloud.
 
     References
     ----------
