@@ -119,7 +119,7 @@ class PerTurbo(ClassResidualClassifier):
 
     Equal rows of a class are first merged into weights, so a weight of 2 is equivalent to repeating
     the row, and the order of rows does not matter. Leave-one-out leaves out distinct rows, with all
-    their copies; α and the kernel are not fitted again. It is exact for plain kernels, and needs one
+    their copies; α and the kernel are not fitted again. It is exact for plain kernels. It needs one
     eigendecomposition per class. With ``geodesic=True`` the reference is corrected for the point
     left out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With
     `n_components` there is no closed form: every fifth point of a class is left out at a time (for
