@@ -303,8 +303,8 @@ def _ratios(model: Any, total: float | None) -> Floats:
         check_is_fitted(model)
         if total is not None or not hasattr(model, "explained_variance_ratio_"):
             raise ValueError(
-                "spectrum needs eigenvalues, or an estimator with explained_variance_ratio_ (total of "
-                f"spectrum must then be None); got {type(model).__name__} and total={total}."
+                "spectrum needs eigenvalues, or an estimator with explained_variance_ratio_ (then "
+                f"total of spectrum must be None); got {type(model).__name__} and total={total}."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     values = check_row(model, "eigenvalues", "spectrum")
