@@ -6,8 +6,9 @@ from sklearn.datasets import load_digits
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.kernels import Gaussian
-from orthodrome.sphere import distance, karcher_mean, log
+from orthodrome.sphere import distance, incremental, karcher_mean, log
 from orthodrome.sphere.incremental import TangentMoments
+from orthodrome.sphere.maps import geodesic_step
 
 
 def cap(n=300, m=6, width=1.0, seed=0):
@@ -57,6 +58,24 @@ def test_a_sample_of_all_rows_is_exact(offset):
     assert found.drift == pytest.approx(distance(base, mean), abs=1e-10)
     assert found.converged
     assert found.gradient_norm <= 1e-12
+
+
+def test_steps_are_counted(monkeypatch):
+    """Those of the mean of the sample, and those that reduce the gradient."""
+    f, _ = cap(n=2000)
+    moments = moments_of(f, base=pole(), sample_size=100)
+    sample = moments.sample
+    start = incremental.find_mean(
+        sample.vectors, sample.normalized_weights, tol=1e-10, max_iter=100
+    )
+    steps = []
+
+    def step(point, direction):
+        steps.append(direction)
+        return geodesic_step(point, direction)
+
+    monkeypatch.setattr(incremental, "geodesic_step", step)
+    assert moments.origin().n_iter == start.n_iter + len(steps) - 1 > start.n_iter
 
 
 def test_covariance_of_near_points_and_of_float32():

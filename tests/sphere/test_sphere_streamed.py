@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from orthodrome import KernelPCA
+from orthodrome._core.status import Status
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.points import Sample
@@ -81,6 +82,14 @@ def test_a_representative_sample_gives_newton_steps():
     exact = karcher_mean(rows, tol=1e-12)
     np.testing.assert_allclose(point, exact.point, atol=1e-8)
     assert found.variance == pytest.approx(exact.variance, rel=1e-10)
+
+
+def test_without_tolerance_it_ends_at_rounding():
+    found, _ = mean_of(cap_of(), cap_of()[::2], tol=0.0)
+    at_zero = found.gradient_norm == 0  # on some processors
+    assert found.status is (Status.CONVERGED if at_zero else Status.ROUNDING)
+    assert found.gradient_norm < 1e-15
+    assert found.n_iter <= 15
 
 
 @pytest.mark.parametrize("length", [0.0, 1e-200, 1e-9, 0.5, 3.0])
