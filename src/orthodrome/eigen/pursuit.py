@@ -47,7 +47,7 @@ def projection_pursuit(
     weights: Floats,
     n_directions: int,
     *,
-    p: float = 1.0,
+    p: float,
     max_iter: int = 1000,
     callback: Callable[[int], None] | None = None,
 ) -> Pursuit:
@@ -70,7 +70,7 @@ def projection_pursuit(
         Weights; they are divided by their sum.
     n_directions : int
         Number of directions, at most m.
-    p : float in (0, 2], default=1.0
+    p : float in (0, 2]
         The power; smaller powers are less sensitive to outliers.
     max_iter : int, default=1000
         Maximum number of iterations per search.
