@@ -1,11 +1,11 @@
 """The pre-image of a Karcher mean on a square and on a spiral, over σ and over starts.
 
 The RKHS-GEO paper's Figure 2 and Algorithm 1 (§3.1): points in the plane, the Gaussian kernel, the
-objective f (eq. 7) and the point of its least value that the fixed point (eq. 9) finds from every
-datum. The paper gives neither the number of points nor σ nor the tolerance: 200 points, σ over a
-range and several draws here. Beside the library's pre-images stand those of the paper's iteration
-as it is written, in which the datum that a start begins at is left out of the sum: in the first
-step only, where its weight is 0/0, or throughout.
+objective f (eq. 7), and its minimum as found by the fixed-point iteration (eq. 9) from every data
+point. The paper does not give the number of points, σ or the tolerance. Here there are 200 points,
+a range of σ and several draws. The library's pre-images are compared with those of the iteration as
+printed in the paper. It leaves the starting point out of the sum, because its weight is 0/0 in the
+first step: here in the first step only, or in all steps.
 
     python experiments/rkhs_geo/preimages.py [--quick]
 
@@ -48,7 +48,10 @@ PAPER_TOLERANCE = 1e-3  # the same for the paper's iteration: its "small value" 
 SAID = published(HERE, "preimages")
 # §3.1: "in practice k is small, namely less than 10"
 (PAPER_ITERATIONS,) = (row["less_than"] for row in SAID["orders"] if row["of"] == "iterations")
-STARTS = ("mean_start", "paper_once")  # what is compared: one start, and one at each datum
+STARTS = (
+    "mean_start",
+    "paper_once",
+)  # compared: one start, and one at each data point
 MOST_ITERATIONS = 2000
 SAME_VALUE = 1e-4  # rad² of the objective: as good as the best
 SAME_PLACE = 1e-2  # of the spread: the same minimum
@@ -69,8 +72,8 @@ STRATEGIES = {
     "mean_start": "from the mean alone",
     "few": "library, few starts",
     "all": "library, all starts",
-    "paper_once": "paper, datum out of the first step",
-    "paper_always": "paper, datum out throughout",
+    "paper_once": "paper, start left out of the first step",
+    "paper_always": "paper, start left out of all steps",
 }
 
 
@@ -308,53 +311,54 @@ def page(rows: list[Row]) -> str:
         "# Pre-images of the Karcher mean on a square and a spiral",
         "",
         "Written by `experiments/rkhs_geo/preimages.py` (`make experiments`); do not edit. "
-        f"{n_points} points of the plane, uniform in a square or on a spiral of 1.8 turns with "
-        f'noise, {count(found.n_draws, "draw")} each; Gaussian kernel, σ that of `sigma="mean"` '
-        f"times powers of two from 2^{found.powers[0]} to 2^{found.powers[-1]} (RKHS-GEO paper, "
-        "§3.1, Algorithm 1 and Figure 2, which is a picture without figures; it says neither the "
-        "number of points nor σ nor the tolerance). The objective is the mean squared distance "
-        "along the sphere in rad², f of eq. 7 divided by the number of points. Its least value is "
-        f"taken from {n_starts} starts: the mean, every datum, and places uniform in their box; "
-        f"{100 * float(np.mean([row['settled'] for row in rows])):.1f} % of them settle within "
-        f"{MOST_ITERATIONS} steps. ± is the standard error over draws.",
+        "RKHS-GEO paper, §3.1, Algorithm 1 and Figure 2. The figure has no numbers, and the paper "
+        "does not give the number of points, σ or the tolerance. "
+        f"Data: {n_points} points of the plane, uniform in a square or on a spiral of 1.8 turns "
+        f"with noise, {count(found.n_draws, 'draw')} each. Kernel: Gaussian; σ is the mean σ (that "
+        f'of `sigma="mean"`) times powers of two from 2^{found.powers[0]} to '
+        f"2^{found.powers[-1]}. The objective is f of eq. 7 divided by the number of points: the "
+        f"mean squared geodesic distance, in rad². Its minimum is the best of {n_starts} starts: "
+        "the mean, every data point, and points uniform in their bounding box; "
+        f"{100 * float(np.mean([row['settled'] for row in rows])):.1f} % of the starts converge "
+        f"within {MOST_ITERATIONS} steps. ± is the standard error over draws.",
         "",
         *claims(found),
         "",
         "![The objective with points, mean and pre-image; excess, minima and iterations over σ]"
         "(preimages.png)",
         "",
-        "In the pictures: circles are where the starts at all data end, and lines lead there from "
-        "some of them. (The paper's caption names eq. 8, the gradient; drawn is f.)",
+        "Circles show where the iterations from all data points end; lines connect some starts "
+        "with their ends. (The paper's caption refers to eq. 8, the gradient; the figure shows f.)",
     ]
     for name in found.names:
-        text += ["", f"## {name.capitalize()}: what each way leaves above the least value", ""]
+        text += ["", f"## {name.capitalize()}: excess of the objective over its minimum", ""]
         text += excess_table(found, name)
-        text += ["", f"## {name.capitalize()}: minima, iterations, and the mean", ""]
+        text += ["", f"## {name.capitalize()}: minima, iterations and distances", ""]
         text += places_table(found, name)
     return "\n".join(text) + "\n"
 
 
 def compared(rows: list[Row]) -> list[Compared]:
-    """What the paper says of starts and of iterations, of both sets with the σ that fits best."""
+    """Compare starts and iterations with the paper, on both sets, with the σ that fits best."""
     found = Findings(rows)
     return at_sigma(found, best_power(found), f", which fits best of {len(found.powers)}")
 
 
 def at_sigma(found: Findings, power: int, note: str = "") -> list[Compared]:
-    """What the paper says, of both sets with one σ."""
+    """Compare with the paper, on both sets with one σ."""
     draws = count(found.n_draws, "draw")
     made = []
     for said in SAID["orders"]:
         for name in found.names:
             if said["of"] == "starts":
                 what = (
-                    "starts at all data end lower than that at the mean, rad² (less than "
-                    f"{SAME_VALUE:g} is none)"
+                    "starts at all data points end lower than the start at the mean, rad² "
+                    f"(differences below {SAME_VALUE:g} count as 0)"
                 )
                 ways = (found.cell(name, power, f"excess_{way}") for way in STARTS)
                 gains = without_rounding(np.subtract(*ways))
             else:
-                what = f"iterations less than {said['less_than']}, of the median start"
+                what = f"fewer than {said['less_than']} iterations, median start"
                 gains = said["less_than"] - found.cell(name, power, "iterations_median")
             case = f"{name}, σ = {plain(2.0**power)} of the mean σ{note}"
             made.append(paired(said["where"], f"{case}: {what}, {draws}", gains))
@@ -362,7 +366,7 @@ def at_sigma(found: Findings, power: int, note: str = "") -> list[Compared]:
 
 
 def best_power(found: Findings) -> int:
-    """The σ with which most of what the paper says holds; of equals where least is against it."""
+    """The σ with which most orders hold; among ties, the one with the fewest contradicted."""
 
     def fit(power: int) -> tuple[int, int, float]:
         findings = [each.finding for each in at_sigma(found, power)]
@@ -393,45 +397,45 @@ def minima_claim(found: Findings) -> str:
     for name in found.names:
         most = found.powers[int(np.argmax(found.curve(name, "n_minima")))]
         since = found.one_minimum_from(name)
-        one = "at no σ" if since is None else f"from σ = {plain(2.0**since)} of the mean σ on"
+        one = "for no σ" if since is None else f"for σ ≥ {plain(2.0**since)} times the mean σ"
         parts.append(
-            f"{name} up to {found.cell(name, most, 'n_minima').mean():.0f} places (σ = "
-            f"{plain(2.0**most)} of the mean σ), one in all draws {one}"
+            f"{name}, up to {found.cell(name, most, 'n_minima').mean():.0f} minima (σ = "
+            f"{plain(2.0**most)} times the mean σ), a single one in all draws {one}"
         )
     return (
         "- The paper: the fixed point is “prone to find local minima and its output is strongly "
-        f"dependent on the choice of the initial guess”. Started at all data it ends at: "
+        f"dependent on the choice of the initial guess”. Started at all data points, it ends in: "
         f"{'; '.join(parts)}."
     )
 
 
 def reached_claim(found: Findings) -> str:
     parts = [
-        f"{called} {len(found.reached(way))} (most above it: "
+        f"{called}: {len(found.reached(way))} (largest excess "
         f"{max(row[f'excess_{way}'] for row in found.rows):.4f})"
         for way, called in STRATEGIES.items()
     ]
     return (
-        f"- The paper's answer is to start at every datum. Of {len(found.rows)} cases (set, draw "
-        f"and σ) the least value of many starts is met, to {SAME_VALUE:g} rad², by: "
-        f"{'; '.join(parts)}."
+        "- The paper's remedy is to start at every data point. Number of cases, of "
+        f"{len(found.rows)} (set, draw and σ), in which each strategy reaches the minimum to "
+        f"within {SAME_VALUE:g} rad²: {'; '.join(parts)}."
     )
 
 
 def iterations_claim(found: Findings) -> str:
     kept = [row for row in found.rows if row["iterations_most"] < PAPER_ITERATIONS]
     typical = [row for row in found.rows if row["iterations_median"] < PAPER_ITERATIONS]
-    verdict = "So it is" if len(kept) == len(found.rows) else "**Not so**"
+    verdict = "**True**" if len(kept) == len(found.rows) else "**Not true**"
     return (
         f"- The paper: the iterations are “less than {PAPER_ITERATIONS}” (for its sets). {verdict} "
-        f"here, if a step of {PAPER_TOLERANCE:g} of the spread is the end: the slowest start needs "
-        f"less in {len(kept)} of {len(found.rows)} cases, the median start in {len(typical)}; the "
-        f"most are {max(row['iterations_most'] for row in found.rows)}."
+        f"here. With a tolerance of {PAPER_TOLERANCE:g} of the spread for a step, the slowest "
+        f"start needs fewer in {len(kept)} of {len(found.rows)} cases, the median start in "
+        f"{len(typical)}; the maximum is {max(row['iterations_most'] for row in found.rows)}."
     )
 
 
 def sigmas_claim(found: Findings) -> str:
-    """How much of what the paper says holds with each σ."""
+    """How many of the paper's orders hold with each σ."""
     parts = []
     for power in found.powers:
         findings = [each.finding for each in at_sigma(found, power)]
@@ -441,37 +445,38 @@ def sigmas_claim(found: Findings) -> str:
             + (f" ({against} contradicted)" if against else "")
         )
     return (
-        "- The paper does not tell σ. On both sets, starts at all data end lower and the median "
-        f"start needs less than {PAPER_ITERATIONS} iterations, orders that hold by σ / mean: "
-        f"{'; '.join(parts)}. Compared with the paper: {plain(2.0 ** best_power(found))}."
+        "- The paper does not give σ. Two orders are compared on each set: starts at all data "
+        "points end lower than the start at the mean, and the median start needs fewer than "
+        f"{PAPER_ITERATIONS} iterations. Number of orders that hold, for each σ / mean σ: "
+        f"{'; '.join(parts)}. The verdict uses {plain(2.0 ** best_power(found))}."
     )
 
 
 def approximation_claim(found: Findings) -> str:
     low, high = found.powers[0], found.powers[-1]
     parts = [
-        f"{name} {found.cell(name, low, 'angle_to_karcher').mean():.2f} rad at σ = "
-        f"{plain(2.0**low)} of the mean σ, {found.cell(name, high, 'angle_to_karcher').mean():.4f} "
-        f"at {plain(2.0**high)}"
+        f"{name}, {found.cell(name, low, 'angle_to_karcher').mean():.2f} rad at σ = "
+        f"{plain(2.0**low)} times the mean σ, "
+        f"{found.cell(name, high, 'angle_to_karcher').mean():.4f} at {plain(2.0**high)}"
         for name in found.names
     ]
     return (
         "- The paper: the pre-image “only provides an approximation for the Karcher mean”. On the "
-        f"sphere it is away from the mean by: {'; '.join(parts)}."
+        f"sphere, its distance from the Karcher mean is: {'; '.join(parts)}."
     )
 
 
 def ball_claim(found: Findings) -> str:
     larger = [row for row in found.rows if row["ball_radius"] > math.pi / 4]
     most = max(row["ball_radius"] for row in found.rows)
-    verdict = "**Not so**" if larger else "So it is"
+    verdict = "**Not true**" if larger else "**True**"
     return (
-        "- The paper: the data lie in a ball of radius π/4, since no two are farther apart than "
-        f"π/2, so that the Karcher mean is unique. {verdict}: in {len(larger)} of "
-        f"{len(found.rows)} cases the smallest ball that holds them is larger, at most of "
+        "- The paper: no two points are farther apart than π/2, so the data lie in a ball of "
+        f"radius π/4, and the Karcher mean is unique. {verdict}: in {len(larger)} of "
+        f"{len(found.rows)} cases the smallest enclosing ball is larger; the largest radius is "
         f"{most:.2f} (π/4 is {math.pi / 4:.2f}). "
         + ("In every case" if most < math.pi / 2 else "**Not in every case**")
-        + " it is below π/2, which suffices on a sphere."
+        + " it is below π/2, which is enough on a sphere."
     )
 
 
@@ -484,15 +489,18 @@ def mean_claim(found: Findings) -> str:
         )
         far = found.powers[int(np.argmax(away))]
         parts.append(
-            f"{name} up to {away.max():.2f} of the spread (σ = {plain(2.0**far)} of the mean σ), "
-            f"{away[-1]:.4f} at the largest σ; a datum is as near to it as {near:.2f} at some σ, "
-            f"to the mean {middle:.2f}"
+            f"{name}, up to {away.max():.2f} (σ = {plain(2.0**far)} times the mean σ), "
+            f"{away[-1]:.4f} at the largest σ; the nearest data point is {near:.2f} from the "
+            f"pre-image at the best σ, and {middle:.2f} from the mean"
         )
-    return f"- The pre-image is away from the mean of the points by: {'; '.join(parts)}."
+    return (
+        "- Distance between the pre-image and the mean of the points, in units of the spread: "
+        f"{'; '.join(parts)}."
+    )
 
 
 def excess_table(found: Findings, name: str) -> list[str]:
-    header = ["σ / mean", "least value", "at the mean itself", *STRATEGIES.values()]
+    header = ["σ / mean σ", "minimum", "at the mean itself", *STRATEGIES.values()]
     cells = [
         [
             plain(2.0**power),
@@ -508,9 +516,11 @@ def excess_table(found: Findings, name: str) -> list[str]:
 
 
 def places_table(found: Findings, name: str) -> list[str]:
-    header = ["σ / mean", "minima", "starts that reach the least (%)", "iterations: median", "most"]
-    header += ["library, few starts", "from the mean / spread", "nearest datum / spread"]
-    header += ["angle to the Karcher mean", "above its value", "smallest ball"]
+    header = ["σ / mean σ", "local minima", "starts that reach the minimum (%)"]
+    header += ["iterations: median", "maximum", "library, few starts"]
+    header += ["distance from the mean / spread", "from the nearest data point / spread"]
+    header += ["angle to the Karcher mean (rad)", "objective above that of the Karcher mean"]
+    header += ["radius of the smallest ball"]
     cells = []
     for power in found.powers:
         own = {what: found.cell(name, power, what) for what in found.rows[0] if what != "data"}
@@ -575,21 +585,21 @@ def draw_objective(ax: Any, name: str, power: int) -> None:
 
 
 def draw_curves(axes: Any, found: Findings) -> None:
-    """What the ways leave above the least value, minima and iterations, over σ."""
+    """Excess over the minimum, number of minima and iterations, over σ."""
     x = [2.0**power for power in found.powers]
     for number, name in enumerate(found.names):
         style = {"marker": MARKERS[number], "markersize": 5, "linestyle": ("-", "--")[number]}
         for way, color in (("mean", COLORS[5]), ("mean_start", COLORS[1]), ("few", COLORS[0])):
-            called = {"mean": "the mean itself"} | STRATEGIES
+            called = {"mean": "at the mean itself"} | STRATEGIES
             y = found.curve(name, f"excess_{way}")
             axes[0].plot(x, y, color=color, label=f"{name}: {called[way]}", **style)
         axes[1].plot(x, found.curve(name, "n_minima"), color=COLORS[0], label=name, **style)
         for what, color in (("median", COLORS[0]), ("most", COLORS[1])):
             y = found.curve(name, f"iterations_{what}")
             axes[2].plot(x, y, color=color, label=f"{name}: {what}", **style)
-    axes[2].axhline(PAPER_ITERATIONS, color="0.5", linestyle=":", label="the paper: less than")
-    titles = ("Above the least of many starts", "Ends of the starts at all data", "Iterations")
-    labels = ("rad²", "Places", "Eq. 9, from each datum")
+    axes[2].axhline(PAPER_ITERATIONS, color="0.5", linestyle=":", label="upper bound in the paper")
+    titles = ("Excess over the minimum", "Local minima, from all data points", "Iterations")
+    labels = ("rad²", "Number", "Eq. 9, from each data point")
     for ax, title, label in zip(axes, titles, labels, strict=True):
         ax.set_xscale("log", base=2)
         ax.set(title=title, xlabel="σ / mean σ", ylabel=label)

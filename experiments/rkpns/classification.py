@@ -1,14 +1,14 @@
-"""Digits told apart by few modes: nested spheres beside kernel principal components.
+"""Classify digits with few modes: nested spheres compared with kernel principal components.
 
 The rkPNS paper's Figures 5 and 6 (§VI and §VII): pen-digits and MNIST, D = 2 … 16 features, one
 linear support vector machine for each class against the rest. Points are clean; or 20 % of the
-features of each training point, other ones each time, are set to 0; or of each test point as well.
-Each method has the same points and the same number of features, all of them divided by one number,
-the root mean square over the training points.
+features of each training point, chosen at random, are set to 0; or those of each test point too.
+Each method has the same points and the same number of features. All features are divided by one
+number, their root mean square over the training points.
 
-p is 2, or chosen for each D by five folds of the training points. Chains with p < 2 take long, so
-they are shortened here: subspheres of more dimensions than any feature uses are those of p = 2. For
-one split what that changes is measured with p = 1.
+p is 2, or chosen for each D by five-fold cross-validation. Chains with p < 2 are slow, so they are
+shortened here: outer subspheres, which give no features, are fitted with p = 2. The effect is
+measured for one split with p = 1.
 
     python experiments/rkpns/classification.py [--quick]
 
@@ -526,26 +526,29 @@ def page(rows: list[Row]) -> str:
     plain_repeats = first["n_repeats"]
     cv_repeats = found.row(found.cells()[0], ROBUST, found.dimensions[0])["n_repeats"]
     text = [
-        "# Digits from few modes: nested spheres and kernel principal components",
+        "# Classifying digits with few modes: nested spheres and kernel principal components",
         "",
         "Written by `experiments/rkpns/classification.py` (`make experiments`); do not edit. Error "
-        "in percent on test points (rkPNS paper, Figures 5 and 6, box plots without figures), mean "
-        f"± standard error over random splits: {first['n_train']} training and {first['n_test']} "
-        f"test points, {count(plain_repeats, 'split')}, of which {cv_repeats} where p is chosen. "
-        "The splits draw from the same set, so that they overlap a little. Zeroed: a fifth of the "
-        "features of each point (3 of 16 of pen-digits), other ones for each; in training points "
-        "only, or in test points too. D features; one linear support vector machine for each class "
-        f"against the rest (`LinearSVC`, C = {C:g}), all features divided by one number. Kernels: "
-        "Gaussian, σ² the mean squared distance, and the polynomial (xᵀx')¹⁰, normalised.",
+        "on test points in percent, mean ± standard error over random splits (rkPNS paper, Figures "
+        "5 and 6, which are box plots without numbers). There are "
+        f"{count(plain_repeats, 'split')}, or {cv_repeats} if p is chosen, each with "
+        f"{first['n_train']} training and {first['n_test']} test points. All splits are drawn from "
+        "the same set, so they overlap a little. Zeroed: a fifth of the features (3 of 16 for "
+        "pen-digits), chosen at random for each point, are set to 0 in the training points, or in "
+        "training and test points. The classifier uses D features, all divided by one number: "
+        f"`LinearSVC` with C = {C:g}, one class against the rest. Kernels: Gaussian, where σ² is "
+        "the mean squared distance, and the polynomial (xᵀx')¹⁰, normalised. A difference is "
+        "significant if it exceeds two standard errors.",
         "",
-        "kPNS: small or great subspheres; *paper*: the residuals of the D innermost subspheres "
-        "(§VI); *circle*: the angle on the last circle and D - 1 residuals. *p chosen*: from "
-        f"{', '.join(map(plain, POWERS))} for each D by five folds of the training points (a "
-        "quick run has p = 1 and 2, and two folds), the "
-        "largest that ties. Chains with p < 2 are shortened: subspheres of more than "
-        f"{INNER - 1} dimensions, whose residuals are no features, are those of p = 2. Robust kPCA "
-        "goes through the Karcher mean, p chosen alike. *Renormalised*: points are scaled to unit "
-        "length in the span of the training points before PCA, as nested spheres do.",
+        "kPNS uses small or great subspheres. *Paper*: the features are the residuals from the D "
+        "innermost subspheres (§VI). *Circle*: the angle on the last circle and D - 1 residuals. "
+        f"*p chosen*: one of {', '.join(map(plain, POWERS))}, for each D, by five-fold "
+        "cross-validation (a quick run has p = 1 and 2, and two folds); if several are equally "
+        "good, the largest. Chains with p < 2 are shortened: subspheres of more than "
+        f"{INNER - 1} dimensions, which give no features, are fitted with p = 2. Robust kPCA is "
+        "centred at the Karcher mean, and p is chosen in the same way. *Renormalised*: points are "
+        "projected onto the span of the training points and normalised before PCA, as for nested "
+        "spheres.",
         "",
         *claims(found),
         "",
@@ -554,15 +557,19 @@ def page(rows: list[Row]) -> str:
     for kernel in KERNELS:
         text += ["", f"## Error, {kernel} kernel", "", *error_table(found, kernel)]
     text += ["", "## Differences within splits", ""]
-    text += ["Points of error, p = 2; negative: kPNS is better.", "", *difference_table(found)]
-    text += ["", "## p", ""]
     text += [
-        "How often p < 2 is chosen, over all D and splits, and the error with p chosen less that "
-        "with p = 2, the mean over D; ± is the mean over D of the standard errors over splits.",
+        "Difference of the error in points, p = 2; kPNS is better if negative.",
+        "",
+        *difference_table(found),
+    ]
+    text += ["", "## Choice of p", ""]
+    text += [
+        "How often p < 2 is chosen, over all D and splits; and the error with p chosen minus the "
+        "error with p = 2, averaged over D (± the mean standard error).",
         "",
         *power_table(found),
         "",
-        "## Another C",
+        "## A different C",
         "",
         f"Error with C = {OTHER_C:g}, p = 2.",
         "",
@@ -576,8 +583,8 @@ def page(rows: list[Row]) -> str:
 
 def claims(found: Findings) -> list[str]:
     lines = [
-        "- Expected of kPNS over kPCA: a clear gain with the polynomial kernel, none with the "
-        "Gaussian. " + expected_claim(found)
+        "- Expected from a prototype: kPNS is clearly better than kPCA with the polynomial kernel, "
+        "but not with the Gaussian kernel. " + expected_claim(found)
     ]
     for kernel in KERNELS[::-1]:
         for method in SQUARES:
@@ -595,21 +602,22 @@ def claims(found: Findings) -> list[str]:
 
 
 def expected_claim(found: Findings) -> str:
-    """MNIST with the polynomial kernel beside what was expected of it."""
+    """Compare the errors on MNIST with the polynomial kernel with the expected ones."""
     if "mnist" not in found.names:
         return "MNIST was not run."
     cell = Cell("mnist", POLYNOMIAL, "nothing")
     parts = []
     for D, (ours, flat_error, unit_error) in EXPECTED.items():
-        beside = f"{ours:.0f} against {flat_error:.0f} (kPCA)"
-        beside += f" and {unit_error:.0f} (renormalised)" if unit_error else ""
+        expected = f"{ours:.0f} for kPNS, {flat_error:.0f} for kPCA"
+        expected += f", {unit_error:.0f} for renormalised kPCA" if unit_error else ""
         kept = ", ".join(
             f"{found.row(cell, method, D)['error']:.1f} ({method.removeprefix('kPNS, ')})"
             for method in SQUARES
         )
         parts.append(
-            f"D = {D}: expected {beside}; here {kept} against "
-            f"{found.row(cell, FLAT, D)['error']:.1f} and {found.row(cell, UNIT, D)['error']:.1f}"
+            f"D = {D}: expected {expected}; measured {kept} for kPNS, "
+            f"{found.row(cell, FLAT, D)['error']:.1f} for kPCA, "
+            f"{found.row(cell, UNIT, D)['error']:.1f} for renormalised kPCA"
         )
     return f"MNIST, polynomial, nothing zeroed, {'. '.join(parts)}."
 
@@ -622,7 +630,7 @@ def sure(row: Row, column: str) -> int:
 def gain_claim(found: Findings, kernel: str, method: str) -> str:
     """Count where a method is better and worse than both kinds of kPCA."""
     parts = []
-    for column, other in (("on_flat", FLAT), ("on_unit", UNIT)):
+    for column, other in (("on_flat", FLAT), ("on_unit", "renormalised kPCA")):
         rows = [
             found.row(cell, method, D) for cell in found.cells(kernel) for D in found.dimensions
         ]
@@ -633,17 +641,17 @@ def gain_claim(found: Findings, kernel: str, method: str) -> str:
             for name in found.names
         ]
         parts.append(
-            f"than {other} on {better}, worse on {worse} of {len(rows)} ({mean:+.1f} points on "
-            f"average; {', '.join(sets)})"
+            f"compared with {other}, better on {better} and worse on {worse} of {len(rows)} "
+            f"({mean:+.1f} points on average; {', '.join(sets)})"
         )
     return (
-        f"- {kernel[0].upper()}{kernel[1:]} kernel, {method}, over sets, conditions and D: better "
-        f"by more than two standard errors {'; '.join(parts)}."
+        f"- {kernel[0].upper()}{kernel[1:]} kernel, {method}, significant differences over sets, "
+        f"conditions and D: {'; '.join(parts)}."
     )
 
 
 def kinds_claim(found: Findings) -> str:
-    """The features of the paper beside those with the circle's angle."""
+    """Compare the features of the paper with those that include the angle on the circle."""
     parts = []
     for sphere in SPHERES:
         paper, circle = (
@@ -656,11 +664,11 @@ def kinds_claim(found: Findings) -> str:
             )
             for kind in KINDS
         )
-        word = "less" if circle < paper else "not less"
-        parts.append(f"{sphere} spheres {circle:.1f} with it, {paper:.1f} without ({word})")
+        word = "lower" if circle < paper else "not lower"
+        parts.append(f"{sphere} spheres, {circle:.1f} with it, {paper:.1f} without it ({word})")
     return (
-        "- The angle on the circle, which the features of the paper leave out; error over "
-        f"everything: {'; '.join(parts)}."
+        "- The features of the paper do not include the angle on the circle. Mean error over all "
+        f"sets, kernels, conditions and D: {'; '.join(parts)}."
     )
 
 
@@ -678,8 +686,8 @@ def power_claim(found: Findings) -> str:
         mean = float(np.mean([row["on_twin"] for row in rows]))
         signs = [sure(row, "on_twin") for row in rows]
         parts.append(
-            f"zeroed {zeroed}: p < 2 in {100 * share:.0f} %, {mean:+.2f} points on average (better "
-            f"by more than two standard errors on {signs.count(-1)}, worse on {signs.count(1)} of "
+            f"zeroed {zeroed}: p < 2 in {100 * share:.0f} %, {mean:+.2f} points on average "
+            f"(significantly better on {signs.count(-1)}, worse on {signs.count(1)} of "
             f"{len(rows)})"
         )
     means = [
@@ -696,8 +704,8 @@ def power_claim(found: Findings) -> str:
     ]
     word = "helps" if max(means) < -0.5 else "**does not help**"
     return (
-        f"- p chosen against p = 2, kPNS: {'; '.join(parts)}. With zeroed features p < 2 {word} "
-        "(half a point or more on average under both conditions would count)."
+        f"- kPNS with p chosen compared with p = 2: {'; '.join(parts)}. With zeroed features, "
+        f"p < 2 {word}. (The criterion is a gain of half a point on average under both conditions.)"
     )
 
 
@@ -712,16 +720,17 @@ def robust_claim(found: Findings) -> str:
         ]
         lower = sum(ours < other for ours, other in pairs)
         mean = float(np.mean([ours - other for ours, other in pairs]))
-        parts.append(f"{kernel} on {lower} of {len(pairs)} ({mean:+.1f} points on average)")
+        parts.append(f"{kernel}, on {lower} of {len(pairs)} ({mean:+.1f} points on average)")
     return (
-        "- The paper's own comparison, kPNS with small spheres, its features and p chosen, against "
-        f"robust kPCA with p chosen: a lower mean error, {'; '.join(parts)}. The paper finds it "
-        "“often better (or about as good)”, with zeroed features “almost always” where D is small."
+        "- The paper's own comparison: kPNS with small spheres, the paper's features and p chosen "
+        f"has a lower mean error than robust kPCA with p chosen: {'; '.join(parts)}. The paper "
+        "finds it “often better (or about as good)”, and “almost always” for zeroed features and "
+        "small D."
     )
 
 
 def unit_claim(found: Findings) -> str:
-    """How much of the gain is there when kernel PCA has points of unit length too."""
+    """How much of the gain remains if kernel PCA uses normalised points too."""
     parts = []
     for cell in found.cells(POLYNOMIAL):
         methods = (pns("small", "paper"), UNIT, FLAT, ROBUST)
@@ -732,8 +741,9 @@ def unit_claim(found: Findings) -> str:
         shown = ", ".join(f"{mean:.1f}" for mean in means)
         parts.append(f"{cell.name}, zeroed {cell.zeroed}: {shown}")
     return (
-        "- What renormalising alone does, polynomial kernel, error, mean over D, of kPNS (small, "
-        f"paper, p = 2), {UNIT}, {FLAT}, and {ROBUST}: {'; '.join(parts)}."
+        "- The effect of renormalising alone, with the polynomial kernel. Mean error over D of "
+        f"kPNS (small, paper, p = 2), renormalised kPCA, kPCA, and robust kPCA (p chosen): "
+        f"{'; '.join(parts)}."
     )
 
 
@@ -749,8 +759,8 @@ def other_claim(found: Findings) -> str:
                 ]
                 same, total = same + (signs[0] == signs[1]), total + 1
     return (
-        f"- With C = {OTHER_C:g} the better of kPNS (p = 2) and kPCA is the same as with C = "
-        f"{C:g} on {same} of {total}."
+        f"- With C = {OTHER_C:g} and with C = {C:g}, the same method is better, kPNS (p = 2) or "
+        f"kPCA, in {same} of {total} cases."
     )
 
 
@@ -763,11 +773,11 @@ def wrap_claim(found: Findings) -> str:
         ]
         beyond = sum(wrap > math.pi for wrap in wraps)
         parts.append(
-            f"{sphere} spheres on {beyond} of {len(wraps)} ({min(wraps):.2f} … {max(wraps):.2f})"
+            f"{sphere} spheres, {beyond} of {len(wraps)} ({min(wraps):.2f} … {max(wraps):.2f})"
         )
     return (
-        "- The training points fill more than half of the last circle, mean wrap above π, p = 2: "
-        f"{'; '.join(parts)}."
+        "- Cases in which the training points cover more than half of the last circle (p = 2; "
+        f"range of the mean arc in rad): {'; '.join(parts)}."
     )
 
 
@@ -775,11 +785,12 @@ def shortcut_claim(found: Findings) -> str:
     rows = [found.row(cell, WHOLE_ONE, D) for cell in found.cells() for D in found.dimensions]
     values = np.array([row["on_twin"] for row in rows])
     return (
-        f"- What shortening changes, p = 1, small spheres, features of the paper, "
-        f"{count(rows[0]['n_repeats'], 'split')}: with p = 1 in all levels the error is "
-        f"{values.mean():+.2f} points from that with p = 1 in the inner ones on average, "
-        f"{np.abs(values).mean():.2f} in size, from {values.min():+.1f} to {values.max():+.1f}."
-        + (" Where p < 2 trust averages, not single figures." if np.abs(values).max() > 2 else "")
+        "- The effect of shortening (p = 1, small spheres, features of the paper, "
+        f"{count(rows[0]['n_repeats'], 'split')}): with p = 1 on all levels, not only on the inner "
+        f"ones, the error changes by {values.mean():+.2f} points on average "
+        f"({np.abs(values).mean():.2f} in absolute value), from {values.min():+.1f} to "
+        f"{values.max():+.1f}."
+        + (" For p < 2, trust averages, not single values." if np.abs(values).max() > 2 else "")
     )
 
 
@@ -801,7 +812,7 @@ def error_table(found: Findings, kernel: str) -> list[str]:
 def difference_table(found: Findings) -> list[str]:
     dimensions = found.shown_dimensions()
     header = ["kernel", "set", "zeroed", "method"]
-    header += [f"D = {D}, less {other}" for other in (FLAT, "renormalised") for D in dimensions]
+    header += [f"D = {D}, minus {other}" for other in (FLAT, "renormalised") for D in dimensions]
     cells = []
     for cell in found.cells():
         for number, method in enumerate(SQUARES):

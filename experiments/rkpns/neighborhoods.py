@@ -1,12 +1,12 @@
-"""Which neighbourhoods embeddings keep: nested spheres beside flat and neighbour-graph methods.
+"""Neighbourhood preservation of nested spheres compared with flat and neighbour-graph methods.
 
 The rkPNS paper's Figures 3 and 4 (§VII, "Model Compactness" and "Dimensionality Reduction") by its
-protocol: random 80 % of each of eight UCI sets, both kernels. The embedding has the least dimension
-with which a method holds 70 % of its variance. Kernel nested spheres (p = 2, small and great) are
-compared with kernel PCA; kernel PGA, locally linear embedding, multidimensional scaling and
-Laplacian eigenmaps are shown for context. Then the same with the kernels' parameters and the
-numbers of neighbours 30 % smaller and larger, and with standardised features. variance.py has the
-whole curves of variance, and all points.
+protocol: random 80 % of each of eight UCI sets, both kernels. The embedding has the smallest
+dimension with which a method explains 70 % of its variance. Kernel nested spheres (p = 2, small and
+great) are compared with kernel PCA. Kernel PGA, locally linear embedding, multidimensional scaling
+and Laplacian eigenmaps are shown for context. The comparison is repeated with the kernels'
+parameters and the numbers of neighbours 30 % smaller and larger, and with standardised features.
+variance.py has the full curves of variance, for all points.
 
     python experiments/rkpns/neighborhoods.py [--quick]
 
@@ -67,6 +67,7 @@ from orthodrome.sphere import log
 PGA = "kPGA"
 LLE, MDS, EIGENMAPS = "LLE", "MDS", "Laplacian eigenmaps"
 KERNEL_METHODS = (*METHODS, PGA)
+IN_TEXT = {SMALL: "small kPNS", GREAT: "great kPNS", PGA: PGA}
 CONTEXT = (LLE, MDS, EIGENMAPS)
 
 SAID = published(HERE, "neighborhoods")
@@ -77,13 +78,13 @@ RULES = {OVER_ALL: METHODS, OVER_OTHERS: (GREAT, FLAT)}
 # falls with the distance, and its neighbours are the same.
 FEATURE_SPACE, INPUT_SPACE = "feature space", "input space"
 REFERENCES = {GAUSSIAN: (FEATURE_SPACE,), POLYNOMIAL: (FEATURE_SPACE, INPUT_SPACE)}
-# The paper tells neither the features nor the space.
+# The paper specifies neither the features nor the space.
 VARIANTS = tuple((f, r) for f in (RAW, SCALED) for r in (FEATURE_SPACE, INPUT_SPACE))
 
 AS_SET = 1.0
 FACTORS = (0.7, AS_SET, 1.3)  # the paper: "stable up to 30% perturbation in these parameter values"
 DEGREE = 10
-NEIGHBORS = 10  # of LLE and Laplacian eigenmaps, which the paper does not tell
+NEIGHBORS = 10  # of LLE and Laplacian eigenmaps; not given in the paper
 KAPPAS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70)
 TOGETHER = "all sets"
 PAPER_PARTS = 25
@@ -353,13 +354,13 @@ def compared(rows: list[Row]) -> list[Compared]:
 
 
 def orders_compact(found: Findings, order: Row, variant: tuple[str, str]) -> list[Compared]:
-    """The mean over the numbers of modes, and in how many parts it is less at any of them."""
+    """The mean over the numbers of modes, and the number of parts in which it is ever lower."""
     made = []
     for kernel in KERNELS:
         for name in found.names:
             row = found.compact(kernel, name, beside_flat(order), variant[0])
             what = (
-                f"% of variance, mean over 1 … {MOST_MODES} modes, less at one of them in "
+                f"% of variance, mean over 1 … {MOST_MODES} modes, ever lower in "
                 f"{row['n_below']:g} parts (features {variant[0]})"
             )
             made.append(ordered(order, f"{name}, {kernel}", what, row))
@@ -367,7 +368,7 @@ def orders_compact(found: Findings, order: Row, variant: tuple[str, str]) -> lis
 
 
 def orders_kept(found: Findings, order: Row, variant: tuple[str, str]) -> list[Compared]:
-    what = f"neighbourhoods kept (features {variant[0]}, {variant[1]})"
+    what = f"neighbourhood preservation (features {variant[0]}, {variant[1]})"
     return [
         ordered(
             order,
@@ -384,7 +385,7 @@ def orders_changed(found: Findings, order: Row, variant: tuple[str, str]) -> lis
     """With changed parameters only the features as published were run."""
     own, method = (RAW, variant[1]), beside_flat(order)
     other = "" if own == variant else ", unlike the rows above"
-    what = f"neighbourhoods kept (features {own[0]}{other}, {own[1]})"
+    what = f"neighbourhood preservation (features {own[0]}{other}, {own[1]})"
     return [
         ordered(
             order,
@@ -433,42 +434,47 @@ def finding(row: Row) -> str:
 def page(rows: list[Row]) -> str:
     found = Findings(rows)
     text = [
-        "# Neighbourhoods kept: nested spheres, principal components and others",
+        "# Neighbourhood preservation of nested spheres and other methods",
         "",
         "Written by `experiments/rkpns/neighborhoods.py` (`make experiments`); do not edit. The "
-        "rkPNS paper's Figures 3 and 4 on random 80 % of each set: kernel nested spheres with "
-        "p = 2, small as in the paper and great, and kernel PCA; for context kernel PGA, and "
-        "without kernels locally linear embedding, classical multidimensional scaling and "
-        f"Laplacian eigenmaps (scikit-learn, {NEIGHBORS} neighbours). Kernels: Gaussian, σ² the "
-        f"mean squared distance, and the polynomial (xᵀx')^{DEGREE}, normalised. Neighbourhoods: "
-        "the area under the rescaled curve of Q(κ) over the logarithm of κ, 100 if perfect and 0 "
-        "if random. All methods embed in the same dimension D: the least number of modes that hold "
-        f"{ENOUGH:g} % of a method's variance (LLE and MDS: no more than there are features). A "
-        "difference counts where it is more than two standard errors over the parts.",
+        "rkPNS paper's Figures 3 and 4, on random parts with 80 % of each set. Methods: kernel "
+        "nested spheres with p = 2, small (as in the paper) and great, and kernel PCA. For "
+        "context: kernel PGA and, without a kernel, locally linear embedding, classical "
+        f"multidimensional scaling and Laplacian eigenmaps (scikit-learn, {NEIGHBORS} neighbours). "
+        "Kernels: Gaussian, where σ² is the mean squared distance, and the polynomial "
+        f"(xᵀx')^{DEGREE}, normalised. Neighbourhood preservation is the area under the rescaled "
+        "curve of Q(κ) over the logarithm of κ: 100 if perfect, 0 if random. All methods embed in "
+        f"the same dimension D, the smallest number of modes that explains {ENOUGH:g} % of a "
+        "method's variance (for LLE and MDS, at most the number of features). A difference is "
+        "significant if it exceeds two standard errors over the parts.",
         "",
         *claims(found),
         "",
-        "![Percent of the κ nearest neighbours kept, one panel for each set and kernel]"
+        "![Percent of the κ nearest neighbours preserved, one panel for each set and kernel]"
         "(neighborhoods.png)",
         "",
-        f"Mean over {count(found.n_parts(), 'part')}; in brackets after the set the mean D.",
+        f"Mean over {count(found.n_parts(), 'part')}; the mean D is in brackets after each set.",
         "",
         "![Difference from kPCA with changed parameters](neighborhoods_stability.png)",
         "",
-        "Difference of the areas from kPCA's, mean over the sets within a part, ± two standard "
-        f"errors: {count(found.n_parts(), 'part')} with the parameters as the paper has them, "
-        f"{count(found.n_parts(factor=FACTORS[0]), 'part')} with each change.",
+        "Difference of the area from that of kPCA, averaged over the sets, ± two standard errors "
+        f"over parts: {count(found.n_parts(), 'part')} with the paper's parameters, "
+        f"{count(found.n_parts(factor=FACTORS[0]), 'part')} with each changed parameter.",
     ]
     for kernel in KERNELS:
         text += ["", f"## {kernel[0].upper()}{kernel[1:]} kernel", ""]
         text += [
-            "Percent of variance, mean over 1 … 20 modes (in brackets the standard error).",
+            "Explained variance in percent, mean over 1 … 20 modes (standard error in brackets).",
             "",
             *compact_table(found, kernel),
         ]
         for rule in RULES:
             for variant in VARIANTS[: len(REFERENCES[kernel])]:
-                text += ["", f"Neighbourhoods kept; D the {rule}; neighbours in {variant[1]}.", ""]
+                text += [
+                    "",
+                    f"Neighbourhood preservation; D is the {rule}; neighbours in {variant[1]}.",
+                    "",
+                ]
                 text += quality_table(found, kernel, rule, variant)
     return "\n".join([*text, "", "## Changed parameters", "", *stability_table(found)]) + "\n"
 
@@ -486,7 +492,7 @@ def run_claim(found: Findings) -> str:
         f"- Run: {len(found.names)} of the paper's {count(len(NAMES), 'set')}, "
         f"{found.n_parts()} of its {PAPER_PARTS} random parts; "
         f"{count(changed_parts, 'part')} with each changed parameter and "
-        f"{found.n_parts(SCALED)} with standardised features (the paper tells no number)."
+        f"{found.n_parts(SCALED)} with standardised features (the paper gives no number for these)."
     )
 
 
@@ -497,12 +503,12 @@ def compact_claim(found: Findings) -> str:
         total, below = (sum(cell[what] for cell in cells) for what in ("n_parts", "n_below"))
         gains = [cell["gain"] for cell in cells]
         parts.append(
-            f"{method}, in {total - below:g} of {total} parts of sets and kernels "
-            f"({min(gains):+.1f} … {max(gains):+.1f} points on a set, mean over the modes)"
+            f"{IN_TEXT[method]}, in {total - below:g} of {total} parts, over sets and kernels "
+            f"(mean difference on a set: {min(gains):+.1f} … {max(gains):+.1f} points)"
         )
     return (
-        f"- Variance (paper: never less): at least as much as kPCA with every number of modes: "
-        f"{'; '.join(parts)}."
+        "- Explained variance (paper: never less than kPCA): at least that of kPCA for every "
+        f"number of modes: {'; '.join(parts)}."
     )
 
 
@@ -518,10 +524,13 @@ def kept_claim(found: Findings, rule: str, method: str) -> str:
             if finding(cell) == CONTRADICTED
         ]
         parts.append(
-            f"{kernel}, better on {findings.count(HOLDS)} of {len(findings)}, "
-            f"undecided on {findings.count(OPEN)}, worse on {', '.join(worse) or 'none'}"
+            f"{kernel}, better on {findings.count(HOLDS)} of {len(findings)} sets, not "
+            f"significant on {findings.count(OPEN)}, worse on {', '.join(worse) or 'none'}"
         )
-    return f"- Neighbourhoods, D the {rule}, {method} against kPCA{paper}: {'; '.join(parts)}."
+    return (
+        f"- Neighbourhoods, {IN_TEXT[method]} compared with kPCA{paper}, where D is the {rule}: "
+        f"{'; '.join(parts)}."
+    )
 
 
 def variant_claim(found: Findings) -> str:
@@ -532,10 +541,10 @@ def variant_claim(found: Findings) -> str:
     ]
     features, reference = found.best()
     return (
-        "- The paper tells neither whether features were standardised nor in which space "
-        f"neighbours were sought. Small kPNS is better than kPCA on, of {total} sets and "
-        f"kernels: {'; '.join(parts)}. Best fits, and compared with the paper: "
-        f"features {features}, neighbours in {reference}."
+        "- The paper does not say whether features were standardised, nor in which space "
+        f"neighbours were computed. Number of cases, of {total} (set and kernel), in which small "
+        f"kPNS is better than kPCA: {'; '.join(parts)}. The verdict uses the variant that fits "
+        f"best: features {features}, neighbours in {reference}."
     )
 
 
@@ -551,14 +560,14 @@ def context_claim(found: Findings) -> str:
             for kernel in KERNELS
         ]
         each = ", ".join(f"{n} ({kernel})" for n, kernel in zip(above, KERNELS, strict=True))
-        parts.append(f"{method} on {each}")
+        parts.append(f"{method}, {each}")
     cells = [found.quality(GAUSSIAN, name, EIGENMAPS) for name in found.names]
     split, total = (sum(cell[what] for cell in cells) for what in ("n_split", "n_parts"))
     return (
-        f"- For context, D the {OVER_ALL}: a higher mean than that of small kPNS has, of "
-        f"{count(len(found.names), 'set')}, {'; '.join(parts)}. The graph of {NEIGHBORS} "
-        f"neighbours falls into pieces in {split:g} of {total} parts; eigenmaps then say nothing "
-        "about distances between pieces."
+        f"- For context, where D is the {OVER_ALL}: number of sets, of {len(found.names)}, on "
+        f"which a method is better than small kPNS on average: {'; '.join(parts)}. The graph of "
+        f"{NEIGHBORS} neighbours is disconnected in {split:g} of {total} parts; eigenmaps then "
+        "carry no information about distances between its components."
     )
 
 
@@ -573,21 +582,21 @@ def stability_claims(found: Findings) -> list[str]:
             same, pairs = pairs_kept(found, kernel, factor)
             cell = found.quality(kernel, TOGETHER, SMALL, factor=factor)
             parts.append(
-                f"{parameter(kernel, factor)}: {cell['gain']:+.1f} over the sets, the same sign on "
-                f"{kept} of {len(found.names)}, reversed beyond two standard errors on "
-                f"{', '.join(flipped) or 'none'}; of all pairs of methods "
-                f"{100 * same / pairs:.0f} % in the same order"
+                f"With {parameter(kernel, factor)} the mean difference is {cell['gain']:+.1f}, "
+                f"with the same sign on {kept} of {len(found.names)} sets and significantly "
+                f"reversed on {', '.join(flipped) or 'none'}; {100 * same / pairs:.0f} % of all "
+                "pairs of methods are in the same order"
             )
         gain = found.quality(kernel, TOGETHER, SMALL)["gain"]
         lines.append(
-            f"- Stability (paper: quite stable under 30 %), {kernel}, small kPNS above kPCA by "
-            f"{gain:+.1f} over the sets. {'. '.join(parts)}."
+            f"- Stability (paper: quite stable if parameters change by 30 %), {kernel} kernel: "
+            f"the mean difference between small kPNS and kPCA is {gain:+.1f}. {'. '.join(parts)}."
         )
     return lines
 
 
 def signs_kept(found: Findings, kernel: str, factor: float) -> tuple[int, list[str]]:
-    """On how many sets kPNS is on the same side of kPCA, and where it has clearly changed over."""
+    """On how many sets the sign of kPNS - kPCA is the same; where it is significantly reversed."""
     kept, flipped = 0, []
     for name in found.names:
         before = found.quality(kernel, name, SMALL)
