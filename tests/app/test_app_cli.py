@@ -6,6 +6,8 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +17,10 @@ from orthodrome import app
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("pandas")
+from orthodrome.app.models import option_text
 from orthodrome.app.streams import printable, progress
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(*arguments, **options):
@@ -258,3 +263,30 @@ def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, enco
     printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
     assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
     assert b"--sigma \\u03c3: give a number" in printed["stderr"]
+
+
+def test_the_extra_cli_brings_all_that_commands_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert "orthodrome[plot,image]" in extras["cli"]
+    brought = " ".join(extras["cli"] + extras["plot"] + extras["image"])
+    needed = "typer rich pandas pyarrow matplotlib scikit-image PyWavelets"
+    assert [name for name in needed.split() if name not in brought] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use great subspheres (sphere='great').", "Use great subspheres (--sphere great)."),
+        ("sigma of Gaussian must be > 0; got 0.", "--sigma of Gaussian must be > 0; got 0."),
+        ("KernelPCA: n_components=9.", "KernelPCA: --components=9."),
+        ("GeodesicMixture: Reduce n_components.", "GeodesicMixture: Reduce -k."),
+        (
+            "Raise max_iter, or loosen tol.",
+            "Raise max_iter, or loosen tol. (Only in Python: max_iter, tol.)",
+        ),
+        ("Lines of text stay.", "Lines of text stay."),
+    ],
+)
+def test_messages_of_estimators_name_options(text, expected):
+    assert option_text(text) == expected

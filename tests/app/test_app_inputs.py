@@ -388,9 +388,9 @@ def test_parquet(tmp_path, write):
         (
             "a.parquet",
             "pyarrow.parquet",
-            "Parquet files need pyarrow: pip install 'orthodrome[data]'",
+            "Parquet files need pyarrow: pip install 'orthodrome[cli]'",
         ),
-        ("a.png", "PIL.Image", "Images need Pillow: pip install 'orthodrome[image]'"),
+        ("a.png", "PIL.Image", "Images need Pillow: pip install 'orthodrome[cli]'"),
     ],
 )
 def test_missing_extras(write, monkeypatch, name, module, advice):

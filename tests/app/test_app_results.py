@@ -64,7 +64,7 @@ def test_written_tables_are_read_back(tmp_path, label):
     ("choice", "data", "words"),
     [
         (Choice("tsne"), SQUARE, "Unknown method 'tsne'. Use one of "),
-        (Choice("kpca", parameters={"k": 2}), SQUARE, "The method kpca has no parameter 'k'."),
+        (Choice("kpca", parameters={"k": 2}), SQUARE, "--method kpca has no option --k."),
         (
             Choice("kpca"),
             replace(LEAVES, X=np.zeros((4, 5, 3))),

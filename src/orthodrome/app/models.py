@@ -45,6 +45,18 @@ LINEAR = "pca"  # the baseline in comparisons
 _METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
 # Methods that need unit feature vectors; other kernels are normalised for them.
 _SPHERE_METHODS = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
+# Parameters in the messages of estimators, and the options to name instead.
+_OPTION_NAMES = {
+    r"\bsphere='(\w+)'": r"--sphere \1",
+    r"\bscale \(sigma\) of the kernel|\bsigma of the kernel": "bandwidth (--sigma)",
+    r"\b(sphere|p|sigma) of (?=[A-Z])": r"--\1 of ",
+    r"\bn_clusters\b": "-k",
+    r"\bnegative='keep'": "--keep-negative",
+    r"\brandom_state\b": "--seed",
+}
+_PYTHON_ONLY = re.compile(
+    r"\b(max_iter|tol|memory_budget|n_anchors|n_modes|n_neighbors|reg_covar|solver|storage)\b"
+)
 _SHAPE_KERNELS = [name for name, kernel in KERNELS.items() if issubclass(kernel, ShapeKernel)]
 
 
@@ -76,6 +88,22 @@ class Choice:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+def option_text(text: str) -> str:
+    """Return a message of an estimator with names of options instead of parameters.
+
+    Examples
+    --------
+    >>> from orthodrome.app.models import option_text
+    >>> option_text("Reduce n_clusters, or raise max_iter.")
+    'Reduce -k, or raise max_iter. (Only in Python: max_iter.)'
+    """
+    count = "-k" if "GeodesicMixture" in text else "--components"
+    for pattern, option in (*_OPTION_NAMES.items(), (r"\bn_components\b", count)):
+        text = re.sub(pattern, option, text)
+    names = ", ".join(dict.fromkeys(_PYTHON_ONLY.findall(text)))
+    return f"{text} (Only in Python: {names}.)" if names else text
+
+
 def make_model(choice: Choice, data: Data) -> Any:
     """Return the unfitted estimator for a choice.
 
@@ -100,7 +128,7 @@ def make_model(choice: Choice, data: Data) -> Any:
     known, parameters = estimator.get_params(deep=False), dict(choice.parameters)
     for name in parameters:
         if name not in known:
-            raise ValueError(f"The method {choice.method} has no parameter {name!r}.")
+            raise ValueError(f"--method {choice.method} has no option --{name}.")
     if "kernel" in known:
         parameters["kernel"] = make_kernel(choice, data)
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):

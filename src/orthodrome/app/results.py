@@ -25,7 +25,7 @@ from ..plots.landmarks import mode_magnifications
 from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
 from .inputs import Data
 from .inputs.tables import escape_formula
-from .models import last_step
+from .models import last_step, option_text
 
 _PACKAGES = ("orthodrome", "numpy", "scipy", "scikit-learn", "numba", "matplotlib")
 _MAX_FEATURES = 4  # maximum number of features in the text of a point
@@ -84,7 +84,7 @@ class Work:
                 yield advance
         self.seconds[name] = time.perf_counter() - started
         for warning in caught:
-            text = " ".join(str(warning.message).split())
+            text = option_text(" ".join(str(warning.message).split()))
             if text not in self.notes and not issubclass(warning.category, DeprecationWarning):
                 self.notes.append(text)
         advance(1.0)

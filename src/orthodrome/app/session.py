@@ -32,7 +32,7 @@ from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
 from .inputs.landmarks import landmark_notes
 from .inputs.links import with_links
-from .models import Choice, assignment, program, resolve_standardize
+from .models import Choice, assignment, option_text, program, resolve_standardize
 from .results import MODEL, Result, model_reproduction_section, predicted_table, table_text
 from .streams import printable, progress, write_stderr, write_stdout
 
@@ -147,7 +147,7 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
         except InputError:
             raise
         except ValueError as error:  # estimators do not know the name of the file
-            raise InputError(f"{source}: {error}") from error
+            raise InputError(f"{source}: {option_text(str(error))}") from error
         report(0.9, "page")
         code = program(*reading, assignment(result.model), *result.python)
         reproduction = model_reproduction_section(result, command_line(), code)
@@ -272,7 +272,7 @@ def _predict(options: dict[str, Any]) -> None:
             expected = isinstance(error, ValueError)
             if debugging() and not expected:
                 raise
-            reason = str(error) if expected else f"{type(error).__name__}: {error}"
+            reason = option_text(str(error)) if expected else f"{type(error).__name__}: {error}"
             raise InputError(f"{model} cannot predict {source}: {reason}") from error
     text = table_text(header, rows)
     if options["json"]:

@@ -315,8 +315,8 @@ def image_noise(image: NDArray[Any]) -> float:
             levels = np.asarray(estimate_sigma(image, channel_axis=-1), dtype=np.float64)
     except ImportError as error:  # scikit-image imports PyWavelets only when it is used
         raise ImportError(
-            "noise='auto' needs scikit-image and PyWavelets: pip install 'orthodrome[image]'. Or "
-            "pass the standard deviation of the noise, noise=…"
+            "An estimate of the noise needs scikit-image and PyWavelets: pip install "
+            "'orthodrome[image]'. Or give its standard deviation (noise)."
         ) from error
     level = math.sqrt(float(np.mean(np.nan_to_num(levels) ** 2)))
     rounding_error = 16 * float(np.finfo(np.float64).eps) * float(np.abs(image).max())

@@ -109,8 +109,8 @@ def encode_image(image: ArrayLike, suffix: str = ".png") -> bytes:
 
 def _require_pillow() -> Any:
     for module in ("PIL.ImageOps", "PIL.Image"):
-        require(module, "Images", "image")
-    return require("PIL", "Images", "image")
+        require(module, "Images", "cli")
+    return require("PIL", "Images", "cli")
 
 
 def _as_array(pillow: Any, image: Any) -> Floats:

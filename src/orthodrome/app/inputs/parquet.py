@@ -15,7 +15,7 @@ from .data import InputError, RawTable
 
 def read_parquet(path: Path, *, label: str | None, columns: Sequence[str] | None) -> RawTable:
     """Read a table from a parquet file; see :func:`read_data`."""
-    parquet = require("pyarrow.parquet", "Parquet files", "data")
+    parquet = require("pyarrow.parquet", "Parquet files", "cli")
     try:
         with path.open("rb") as opened:
             return _read(parquet.ParquetFile(opened), str(path), label, columns)
