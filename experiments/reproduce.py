@@ -1,13 +1,13 @@
-"""Run the papers' experiments and build one page: what each paper says, what we get, a verdict.
+"""Run the papers' experiments and build a page of published results, ours, and verdicts.
 
     python experiments/reproduce.py [--full] [--only kpga/sphere …] [--page] [--out FOLDER]
 
-A quick run takes minutes, writes into the folders `scratch` and only ever says *indicative*; with
-`--full` the papers' protocols are run, which takes hours, and experiments/RESULTS.md is written as
-well. What a paper says stands in `published.toml` in its folder, with how much of its protocol is
-run where that is not all of it; the rule of the verdicts is in verdicts.py. `--page` builds the
-page from what is there, without running anything; with `--full` it writes RESULTS.md too. Warnings
-that a script lets through are counted, printed and on the page.
+A quick run takes minutes, writes into the folders `scratch`, and gives no verdict but *indicative*.
+With `--full` the papers' protocols are run, which takes hours, and RESULTS.md is written as well.
+The file `published.toml` in the folder of each paper has its results, and says where our
+protocol differs. The rule of the verdicts is in verdicts.py. `--page` builds the page from existing
+results, without running anything; with `--full` it writes RESULTS.md too. Warnings of the scripts
+are counted, printed and shown on the page.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ NOT_RUN = "not run"
 HOW_MADE = {
     True: "Written by `experiments/reproduce.py --full` (`make reproduce-full`), which ran every "
     "experiment for it.",
-    False: "Written by `experiments/reproduce.py --full --page`, which runs nothing: it reads what "
-    "the last full run of each experiment, of the date in its row, has left beside its script. "
-    "Where a comparison was changed after the run, it was made again from the CSV of that run.",
+    False: "Written by `experiments/reproduce.py --full --page`, which runs nothing. It reads the "
+    "results of the last full run of each experiment; the table gives the date. If a comparison "
+    "was changed after the run, it was computed again from the CSV of that run.",
 }
 WIDEST = 1000  # CSS pixels of a picture on the page
 # a line such as "/a/b.py:12: UserWarning: what is the matter"
@@ -69,33 +69,33 @@ PARTS = re.compile(
 RULE = (
     "A published number agrees if it is within two standard errors of ours, or within the "
     "deviation printed with it. A published order holds if our difference is more than two "
-    "standard errors above zero, is contradicted if it is as far below, and else open. Reproduced: "
-    "there are numbers, all agree, and no order is contradicted (some may be open). Same ordering: "
-    "there are orders and all hold, whatever the numbers."
+    "standard errors above zero, is contradicted if it is more than two below, and is open "
+    "otherwise. Reproduced: there are numbers, all agree, and no order is contradicted (some may "
+    "be open). Same ordering: there are orders and all hold, whatever the numbers."
 )
 WORDS = (
     (
         "KHA, KHA/t, KHA/et, KHA-SMD",
-        "the kernel Hebbian algorithm with a constant gain, with one "
-        "that decays over time, with one for each component by its eigenvalue too, and with gains "
-        "adapted by stochastic meta-descent",
+        "the kernel Hebbian algorithm with a constant gain; with a gain that decays over time; "
+        "with a gain that also depends on the eigenvalue of each component; and with gains adapted "
+        "by stochastic meta-descent",
     ),
     (
         "η0, μ, ρ_0",
-        "the gain to begin with, the rate at which KHA-SMD changes the logarithms ρ of "
-        "its gains, and where these begin",
+        "the initial gain; the rate at which KHA-SMD changes the logarithms ρ of its gains; and "
+        "their initial value",
     ),
     (
         "excess error, decades",
-        "how much larger the reconstruction error is than the least possible "
-        "one, as a share of that; its decimal logarithm",
+        "the reconstruction error minus the smallest possible one, as a fraction of the latter; "
+        "its decimal logarithm",
     ),
-    ("Rayleigh-Ritz step", "components are replaced by the best within their span"),
-    ("Q, D", "the number of modes (components) that are kept"),
+    ("Rayleigh-Ritz step", "replace the components by the best ones within their span"),
+    ("Q, D", "the number of modes (components) that are used"),
     ("κ", "the number of neighbours"),
-    ("parts, halves, splits", "random subsets of the data, over which experiments are repeated"),
+    ("parts, halves, splits", "random subsets of the data on which an experiment is repeated"),
     ("seeds, draws", "random starts of a method on the same data; random data or noise"),
-    ("pair", "in Neighbourhoods: a scaling of the features and a space of the neighbours"),
+    ("variant", "in rkpns/neighborhoods, a scaling of the features and a space of the neighbours"),
     ("VW", "the Veronese-Whitney embedding of planar shapes"),
 )
 
@@ -147,7 +147,7 @@ class Outcome:
     @property
     def shown(self) -> str:
         """The verdict, and whether it is of a part."""
-        return self.verdict + (" (run in part)" if self.partial and not self.missing else "")
+        return self.verdict + (" (partial)" if self.partial and not self.missing else "")
 
 
 def in_one_line(text: str) -> str:
@@ -238,9 +238,9 @@ def page(outcomes: Sequence[Outcome], *, quick: bool, ran: bool) -> list[Section
 def summary(outcomes: Sequence[Outcome], quick: bool, ran: bool) -> Iterable[Block]:
     if quick:
         yield Note(
-            "This is a quick run: fewer repeats, sets and parameters than the papers have. Its "
-            "numbers are indicative, and no verdict is made from them; make reproduce-full makes "
-            "one, and experiments/RESULTS.md has the last."
+            "This is a quick run, with fewer repeats, sets and parameters than the papers. Its "
+            "numbers are only indicative and give no verdict. make reproduce-full gives verdicts; "
+            "the last ones are in experiments/RESULTS.md."
         )
     else:
         yield Note(HOW_MADE[ran].replace("`", ""))
@@ -248,7 +248,7 @@ def summary(outcomes: Sequence[Outcome], quick: bool, ran: bool) -> Iterable[Blo
     warned = {each.experiment.key: len(each.run.get("warnings", ())) for each in outcomes}
     if any(warned.values()):
         text = ", ".join(f"{key} ({n})" for key, n in warned.items() if n)
-        yield Note(f"Warnings that were not foreseen: {text}; see there.")
+        yield Note(f"Unexpected warnings: {text}; see the sections of these experiments.")
     rows = [
         [
             each.experiment.key,
@@ -279,7 +279,9 @@ def section(each: Outcome) -> Section:
         Text(f"The paper: {in_one_line(said['says'])}"),
     ]
     if each.partial:
-        blocks.append(Text(f"Run in part, or otherwise, even in full: {each.partial}"))
+        blocks.append(
+            Text(f"Differences from the paper's protocol, even in a full run: {each.partial}")
+        )
     if each.missing:
         blocks.append(Note(f"Not run. {each.missing}"))
     else:
@@ -311,7 +313,7 @@ def comparison_table(compared: Sequence[Compared]) -> Table:
     ]
     # the first column does not wrap, and what is compared may be long
     header = ["finding", "what", "published", "±", "ours", "± (s.e.)", "in the paper"]
-    return Table("What is published, and ours (of an order: our difference)", header, rows)
+    return Table("Published and measured values (for an order: our difference)", header, rows)
 
 
 def pictures(each: Outcome) -> Iterable[Picture]:
@@ -328,7 +330,7 @@ def pictures(each: Outcome) -> Iterable[Picture]:
 
 def how_it_was_run(run: dict[str, Any]) -> str:
     if run["seconds"] is None:
-        return f"{run['date']}; time and machine were not recorded then."
+        return f"{run['date']}; time and machine were not recorded."
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"])
     return f"{run['date']}, {run['seconds']:.0f} s on {run['machine']}. {versions}."
 
@@ -350,8 +352,9 @@ def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
     text = [
         "# The five papers, reproduced",
         "",
-        f"{HOW_MADE[ran]} Do not edit. What the papers print: `published.toml` in each folder; "
-        f"every single comparison: the files `*_compared.csv`. Machine: {'; '.join(machines)}.",
+        f"{HOW_MADE[ran]} Do not edit. The published results are in `published.toml` in each "
+        "folder, and every single comparison is in the files `*_compared.csv`. Machine: "
+        f"{'; '.join(machines)}.",
         "",
         "The papers:",
         "",
@@ -361,22 +364,22 @@ def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
         "",
         *table([*header, "date of the run", "seconds"], rows),
         "",
-        "Seconds are of the clock, on a machine that had other work too. Resumed: some parts were "
-        "kept from a run before, whose time is not counted. No seconds: they were not recorded.",
+        "Seconds are wall-clock time on a machine that ran other jobs too. Resumed: some parts "
+        "come from an earlier run, whose time is not included. No seconds: not recorded.",
         "",
-        "## Words",
+        "## Terms",
         "",
         *(f"- {word}: {meaning}." for word, meaning in WORDS),
         "",
-        "## What was run in part, or otherwise",
+        "## Differences from the papers' protocols",
         "",
-        "The paper's protocol was followed as far as it is described, except for these.",
+        "The protocols were followed as far as the papers describe them, with these exceptions.",
         "",
         *points(outcomes, lambda each: each.partial),
         "",
-        "## Where we differ, and what the verdicts depend on",
+        "## Differences from the papers' results",
         "",
-        "Of each, as far as it is known: what differs, what was tried, and the most likely reason.",
+        "For each experiment, as far as known: what differs, what was tried, the likely reason.",
         "",
         *points(outcomes, difference),
     ]
@@ -418,7 +421,7 @@ def main() -> None:
     for each in advancing(chosen, len(chosen)):
         missing = "" if arguments.page else run(each, quick=quick)
         found.append(outcome(each, quick=quick, missing=missing))
-    lead = "Each paper's tables and figures, made by orthodrome, beside what was published."
+    lead = "Each paper's tables and figures, computed with orthodrome and compared with the paper."
     target = write_report(
         arguments.out / "index.html",
         "The five papers, reproduced",
