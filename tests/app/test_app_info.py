@@ -84,7 +84,7 @@ def test_lines_and_json():
         f"{info['reach']['largest_angle']:.0f}° at most",
         "solver: dense",
         "estimate: embed (kpga)",
-        "estimate: cluster (mixture)",
+        "estimate: cluster (kernel-kmeans)",
     ):
         assert words in text
     assert all("\n" not in line and ": " in line for line in description_lines(info))
@@ -218,10 +218,13 @@ def test_info_and_compare_agree_on_real_tables(name, labelled, tmp_path, capsys)
 def test_memory_is_of_the_right_order(monkeypatch, command):
     monkeypatch.setattr(forecast, "_probe", lambda *_: {"page": 0.0})
     data = table(cloud(300))
-    count, method, run = (10, "kpga", embed) if command == "embed" else (3, "mixture", cluster)
+    count, method, run = 10, "kpga", embed
+    if command == "cluster":
+        count, method, run = 3, "kernel-kmeans", cluster
     plan = kpga_plan(data, None, 10)
     found = estimate(data, plan, command, None, count)
-    choice = Choice(method, parameters={"n_components": count})
+    name = "n_components" if command == "embed" else "n_clusters"
+    choice = Choice(method, parameters={name: count})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run(data, choice)  # what the first run loads is not the run's

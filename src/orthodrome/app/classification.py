@@ -9,14 +9,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .._core.types import Array
 from ..plots import confusion
 from ..plots.report import Note, Picture, Section, Table, Text
+from .baselines import (
+    MAJORITY,
+    THIS,
+    baseline_features,
+    baseline_predictions,
+    classification_lines,
+)
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .results import Report, Result, Work, count, opening, shapes_section, table_and_model
+
+MAX_ROWS = 5000  # classifiers of more rows take hours
+MIN_CLASS_ROWS = 50
 
 
 def classify(
@@ -49,9 +59,10 @@ def classify(
         The fitted model, the table of predictions and the page.
     """
     labels = _check_labels(data)
-    work = Work(report, test=0 if test is not None else n_folds, fit=1)
+    work = Work(report, test=0 if test is not None else n_folds, fit=1, baselines=1)
     model = make_model(choice, data)
     fit = "model.fit(data.X, data.labels)"
+    folds = None
     if test is None:
         _check_folds(data, labels, n_folds)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
@@ -74,15 +85,50 @@ def classify(
     tested = data if test is None else test
     classes = _all_classes(last_step(model).classes_, tested, work)
     facts, score = _summary(len(data), tested, accuracies, how)
+    scores = [score]
+    if tested.labels is not None:
+        with work.step("baselines"):
+            found = _run_baselines(data, labels, choice, tested, folds)
+        scores += classification_lines(tested.labels, found | {THIS: predicted})
+        means = {name: float(np.mean(each == tested.labels)) for name, each in found.items()}
+        facts |= {"majority": means[MAJORITY], "baselines": means}
     lines = [
         f"{count(len(data), 'row')} in {len(classes)} classes (method: {choice.method}).",
-        score,
+        *scores,
     ]
     first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")
-    sections = partial(_sections, first, tested, predicted, classes, score)
+    sections = partial(_sections, first, tested, predicted, classes, scores)
     table = {"predicted": predicted.tolist()}
     files = table_and_model("predictions.csv", tested, table, model, data)
     return Result(model, work, facts, lines, sections, python, files)
+
+
+def training_sample(data: Data, seed: int) -> Data:
+    """Return at most about `MAX_ROWS` rows with labels, drawn at random.
+
+    Of every class, at least `MIN_CLASS_ROWS` rows are kept, or all if there are fewer.
+    """
+    if data.labels is None or len(data) <= MAX_ROWS:
+        return data
+    order = np.random.default_rng(seed).permutation(len(data))
+    kept = [order[:MAX_ROWS]]
+    for name in np.unique(data.labels):
+        kept.append(order[data.labels[order] == name][:MIN_CLASS_ROWS])
+    return data.take(np.unique(np.concatenate(kept)))
+
+
+def _run_baselines(
+    data: Data, labels: Array, choice: Choice, tested: Data, folds: StratifiedKFold | None
+) -> dict[str, Array]:
+    """Return the predictions of baselines, tested like the model."""
+
+    def predict(model: Any, features: Array) -> Array:
+        if folds is not None:
+            return np.asarray(cross_val_predict(model, features, labels, cv=folds))
+        new = baseline_features(tested.X, data)
+        return np.asarray(model.fit(features, labels).predict(new))
+
+    return baseline_predictions(data, labels, choice, predict)
 
 
 def _all_classes(classes: Array, tested: Data, work: Work) -> Array:
@@ -100,36 +146,36 @@ def _all_classes(classes: Array, tested: Data, work: Work) -> Array:
 
 
 def _summary(n: int, tested: Data, accuracies: list[float], how: str) -> tuple[dict[str, Any], str]:
-    """Return the accuracy, its standard error, and that of the largest class."""
+    """Return the accuracy and its standard error, as facts and as text."""
     if tested.labels is None:
         return {"n_rows": n}, f"{tested.path} has no labels, so the accuracy is unknown."
     accuracy, error, spread = float(np.mean(accuracies)), None, ""
     if len(accuracies) > 1:  # approximate, since folds share training rows
         error = float(np.std(accuracies, ddof=1) / np.sqrt(len(accuracies)))
         spread = f" ± {error:.1%} (standard error over folds)"
-    counts = np.unique(tested.labels, return_counts=True)[1]
-    majority = float(counts.max()) / len(tested)
-    return {"n_rows": n, "accuracy": accuracy, "error": error, "majority": majority}, (
-        f"Accuracy {accuracy:.1%}{spread} {how} (always predicting the largest class: "
-        f"{majority:.1%})."
-    )
+    text = f"Accuracy {accuracy:.1%}{spread} {how}."
+    return {"n_rows": n, "accuracy": accuracy, "error": error}, text
 
 
 def _sections(
-    first: Callable[[], list[Any]], tested: Data, predicted: Array, classes: Array, score: str
+    first: Callable[[], list[Any]],
+    tested: Data,
+    predicted: Array,
+    classes: Array,
+    scores: list[str],
 ) -> list[Section]:
     """Return the sections of the page."""
     if tested.labels is None:
         found, counts = np.unique(predicted, return_counts=True)
         rows: list[list[Any]] = [[str(n), int(c)] for n, c in zip(found, counts, strict=True)]
         table = Table("Predictions", ["class", "rows"], rows)
-        return [Section("Accuracy", [*first(), Note(score), table])]
-    scores = precision_recall_fscore_support(
+        return [Section("Accuracy", [*first(), *map(Note, scores), table])]
+    measures = precision_recall_fscore_support(
         tested.labels, predicted, labels=classes, zero_division=0.0
     )
     rows = [
         [str(name), f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", int(n)]
-        for name, precision, recall, f1, n in zip(classes, *scores, strict=True)
+        for name, precision, recall, f1, n in zip(classes, *measures, strict=True)
     ]
     table = Table("Classes", ["class", "precision", "recall", "F1", "rows"], rows)
     picture = Picture.of(
@@ -144,7 +190,7 @@ def _sections(
     rows = [[name, *row] for name, row in zip(names, matrix, strict=True)]
     numbers = Table("Number of rows by true and predicted class", ["true class", *names], rows)
     return [
-        Section("Accuracy", [*first(), Text(score), table]),
+        Section("Accuracy", [*first(), *map(Text, scores), table]),
         Section("Confusion", [picture, numbers]),
         *shapes_section(tested, tested.labels, "The shapes of each class"),
     ]

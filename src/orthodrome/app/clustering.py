@@ -14,8 +14,10 @@ from sklearn.metrics.cluster import contingency_matrix
 from .._core.types import Array, Floats
 from ..metrics import clustering_error, variation_of_information
 from ..plots.report import Section, Table, Text
+from .baselines import clustering_lines, compare_clusterings
+from .cluster_number import Evidence, propose_clusters
 from .inputs import Data, InputError
-from .models import Choice, last_step, make_model
+from .models import Choice, anchor_notes, last_step, make_model
 from .results import Report, Result, Work, count, opening, scatter, shapes_section, table_and_model
 
 
@@ -27,7 +29,8 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     data : Data
         The rows of a file. Labels, if any, are compared with the clusters, not used to fit.
     choice : Choice
-        The method, the kernel and the number of clusters (the first of ``parameters``).
+        The method, the kernel and the number of clusters (``parameters["n_clusters"]``). Without
+        a number, one is proposed.
     report : callable, optional
         Called with the progress.
 
@@ -36,30 +39,42 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     Result
         The fitted model, the table of clusters and the page.
     """
-    work = Work(report, clustering=8, picture=2)
-    model = make_model(choice, data)
-    k = int(next(iter(choice.parameters.values())))
+    work = Work(report, number=2, clustering=8, baselines=1, picture=2)
+    parameters = dict(choice.parameters)
+    k, evidence = parameters.pop("n_clusters", None), None
+    if k is None:
+        with work.step("number"):
+            evidence = propose_clusters(data, choice)
+            k = evidence.n_clusters
     if k > len(data):
         raise InputError(
             f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
         )
+    parameters["n_components" if choice.method == "mixture" else "n_clusters"] = k
+    model = make_model(replace(choice, parameters=parameters), data)
     with work.step("clustering", model):
         model.fit(data.X)
+        work.notes += anchor_notes(model, len(data))
         clusters = np.asarray(last_step(model).labels_)
         table: dict[str, Iterable[Any]] = {"cluster": clusters.tolist()}
         if hasattr(model, "predict_proba"):
             table["probability"] = np.asarray(model.predict_proba(data.X)).max(axis=1).tolist()
+    with work.step("baselines"):
+        scores = compare_clusterings(data, choice, k, clusters)
     plot_parameters = {"n_components": min(2, len(data))}
     kpca = make_model(replace(choice, method="kpca", parameters=plot_parameters), data)
     with work.step("picture", kpca):
         points = np.asarray(kpca.fit_transform(data.X))
     points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # kernel PCA may find only one
     sizes = np.bincount(clusters, minlength=k).tolist()
-    facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes}
+    facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes, **scores}
     lines = [
         f"{count(len(data), 'row')} in {count(k, 'cluster')} of {'size' if k == 1 else 'sizes'} "
         f"{', '.join(map(str, sizes))} (method: {choice.method})."
     ]
+    if evidence is not None:
+        facts["prediction_strength"] = evidence.strengths.tolist()
+        lines.append(evidence.sentence())
     if data.labels is not None:
         error = float(clustering_error(data.labels, clusters))
         majority = 1 - float(np.unique(data.labels, return_counts=True)[1].max()) / len(data)
@@ -68,15 +83,23 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
             f"Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
             f"{majority:.1%})."
         )
+    comparison = clustering_lines(data, scores)
+    lines += comparison
     files = table_and_model("clusters.csv", data, table, model, data)
-    sections = partial(_sections, data, work, points, table, facts)
+    sections = partial(_sections, data, work, points, table, facts, comparison, evidence)
     estimator = "model" if last_step(model) is model else "model[-1]"
     python = ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
     return Result(model, work, facts, lines, sections, python, files)
 
 
 def _sections(
-    data: Data, work: Work, points: Floats, table: dict[str, Any], facts: dict[str, Any]
+    data: Data,
+    work: Work,
+    points: Floats,
+    table: dict[str, Any],
+    facts: dict[str, Any],
+    comparison: list[str],
+    evidence: Evidence | None,
 ) -> list[Section]:
     """Return the sections of the page."""
     names = np.array([f"cluster {label}" for label in table["cluster"]])
@@ -94,7 +117,10 @@ def _sections(
     rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
     size_table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
     first = opening(data, work, f"{count(len(sizes), 'cluster')}.")
-    sections = [Section("Clusters", [*first, plot, size_table])]
+    sections = [Section("Clusters", [*first, plot, *map(Text, comparison), size_table])]
+    if evidence is not None:
+        number = [Text(evidence.sentence()), evidence.picture()]
+        sections.append(Section("Number of clusters", number))
     if data.labels is not None:
         sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
     return sections + shapes_section(data, names, "The shapes of each cluster")

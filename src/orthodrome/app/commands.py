@@ -18,7 +18,7 @@ FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
 # Keys of the tables in ``models``, copied because importing ``models`` takes seconds.
 DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust")
-CLUSTERINGS = ("mixture", "kmeans", "kernel-kmeans", "spectral")
+CLUSTERINGS = ("kernel-kmeans", "kmeans", "mixture", "spectral")
 CLASSIFIERS = ("krrc", "perturbo", "nested-spheres")
 
 #: The command-line arguments, to show on the page.
@@ -266,18 +266,19 @@ def embed() -> None:
 
 
 @_command(
-    "measurements.csv -k 3 --label species",
+    "measurements.csv --label species",
     DATA,
-    _option("-k --clusters", "number of clusters", int, inspect.Parameter.empty, min=1),
+    _option("-k --clusters", "number of clusters (default: proposed)", int | None, min=1),
     _method(CLUSTERINGS),
     LINKS,
     *_fitting("clustering"),
 )
 def cluster() -> None:
-    """Cluster rows with a mixture or k-means on the sphere, kernel k-means or spectral clustering.
+    """Cluster rows with kernel k-means, k-means or mixtures on the sphere, or spectrally.
 
-    Writes clusters.csv, the fitted model and report.html. Labels are not used for clustering; if
-    given, they are compared with the clusters.
+    Without -k, proposes a number of clusters. Writes clusters.csv, the fitted model and
+    report.html. Labels are not used for clustering; if given, they are compared with the clusters,
+    as are k-means and a Gaussian mixture of the columns.
     """
 
 
@@ -294,8 +295,9 @@ def classify() -> None:
     """Fit a classifier (kernel ridge regression, PerTurbo or nested spheres) and test it.
 
     Tests on another file (--test) or by cross-validation (--cv). Writes predictions.csv, the model
-    fitted to all training rows (for orthodrome predict) and report.html with the accuracy and the
-    confusion matrix. For a TPS file, give --labels FILE or --label-regex.
+    fitted to all training rows (for orthodrome predict) and report.html with the accuracy, that of
+    logistic regression and a support vector machine, and the confusion matrix. For a TPS file, give
+    --labels FILE or --label-regex. Of more than 5,000 rows, a random sample is used.
     """
 
 

@@ -13,7 +13,7 @@ from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
 from ..plots.report import Picture, Row, Section
 from .inputs import Data
-from .models import Choice, last_step, make_model
+from .models import Choice, anchor_notes, last_step, make_model
 from .results import Report, Result, Work, count, modes_section, opening, scatter, table_and_model
 
 MAX_NEIGHBOR_ROWS = 1500  # all pairs of these rows are compared
@@ -40,6 +40,7 @@ def embed(data: Data, choice: Choice, report: Report | None = None) -> Result:
     model = make_model(choice, data)
     with work.step("decomposition", model):
         coordinates = np.asarray(model.fit_transform(data.X))
+        work.notes += anchor_notes(model, len(data))
     with work.step("neighbourhoods"):
         curve = _neighbor_curve(model, data, coordinates, choice.seed)
     if all_equal(data):

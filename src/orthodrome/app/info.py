@@ -56,7 +56,7 @@ _IMPORT_SECONDS = min(time.process_time(), 10.0)
 _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
 
 # The method of each command, and its options up to the number of components or clusters.
-_COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("mixture", "-k")}
+_COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("kernel-kmeans", "-k")}
 
 
 def describe(
@@ -412,7 +412,7 @@ def estimate(
     plan : Plan
         The plan of a decomposition of all rows.
     command : {"embed", "cluster"}
-        "embed" uses kernel PGA, "cluster" a mixture.
+        "embed" uses kernel PGA, "cluster" kernel k-means.
     kernel : str or None
         The name of the kernel.
     count : int
@@ -430,13 +430,15 @@ def estimate(
         If the method cannot run on these data. The command would raise the same error.
     """
     method, options = _COMMANDS[command]
-    choice = Choice(method, kernel, parameters={"n_components": count})
+    name = "n_clusters" if command == "cluster" else "n_components"
+    choice = Choice(method, kernel, parameters={name: count})
     n, on_vectors = len(data), plan.face == "coordinates"
     size = min(n, _ANCHOR_PROBE_ROWS if on_vectors else _PROBE_ROWS)
     _probe(data, choice, plan, _WARM_UP_ROWS)  # loads compiled code and plotting
     seconds = _IMPORT_SECONDS + data.read_seconds
     for step, duration in _probe(data, choice, plan, size).items():
-        power = 1 if on_vectors else 3 if plan.name == "dense" and step != "clustering" else 2
+        linear = on_vectors or step == "baselines"
+        power = 1 if linear else 3 if plan.name == "dense" and step != "clustering" else 2
         if step == "neighbourhoods":  # computed for a sample
             seconds += duration * (min(n, MAX_NEIGHBOR_ROWS) / min(size, MAX_NEIGHBOR_ROWS)) ** 2
         else:
@@ -460,10 +462,11 @@ def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float
     """Run a command on a sample of the rows; return the seconds of each step."""
     sample = data.take(data.sample_rows(size, 0))
     parameters = dict(choice.parameters) | {"storage": plan.storage}
-    parameters["n_components"] = min(parameters["n_components"], len(sample))
-    if plan.name in ("dense", "krylov", "nystroem"):
-        parameters["solver"] = plan.name
+    name, number = next(iter(choice.parameters.items()))
+    parameters[name] = min(number, len(sample))
     run: Any = embed if choice.method == "kpga" else cluster
+    if plan.name == "nystroem" or (run is embed and plan.name in ("dense", "krylov")):
+        parameters["solver"] = plan.name
     with warnings.catch_warnings(), house_style():
         warnings.simplefilter("ignore")  # the command itself will warn
         result = run(sample, replace(choice, parameters=parameters))

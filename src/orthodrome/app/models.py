@@ -29,9 +29,9 @@ DECOMPOSITIONS: dict[str, type] = {
     "robust": RobustKernelPCA,
 }
 CLUSTERINGS: dict[str, type] = {
-    "mixture": GeodesicMixture,
-    "kmeans": HypersphericalKMeans,
     "kernel-kmeans": KernelKMeans,
+    "kmeans": HypersphericalKMeans,
+    "mixture": GeodesicMixture,
     "spectral": KernelSpectralClustering,
 }
 CLASSIFIERS: dict[str, type] = {
@@ -41,6 +41,9 @@ CLASSIFIERS: dict[str, type] = {
 }
 # Above this ratio of standard deviations, columns are standardised by default.
 _MAX_SPREAD_RATIO = 10.0
+# From more rows than this, decompositions and clusterings use anchors.
+MAX_EXACT_ROWS = 20_000
+_N_ANCHORS = 300
 LINEAR = "pca"  # the baseline in comparisons
 _METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
 # Methods that need unit feature vectors; other kernels are normalised for them.
@@ -133,6 +136,12 @@ def make_model(choice: Choice, data: Data) -> Any:
         parameters["kernel"] = make_kernel(choice, data)
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
             parameters.setdefault("centers", "intrinsic")  # the kernel has no pre-images
+    if choice.method in ("kmeans", "kernel-kmeans"):
+        parameters.setdefault("n_init", max(2, min(30, 60_000 // len(data))))
+    if "n_anchors" in known and len(data) > MAX_EXACT_ROWS:
+        parameters.setdefault("n_anchors", _N_ANCHORS)
+        if choice.method == "kmeans":
+            parameters["centers"] = "intrinsic"  # pre-images need the Gram matrix
     if "random_state" in known:
         parameters["random_state"] = choice.seed
     estimator.set_params(**parameters)
@@ -212,6 +221,21 @@ def last_step(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
+def anchor_notes(model: Any, n_rows: int) -> list[str]:
+    """Return a note on the error of anchors, if a fitted model uses them."""
+    estimator = last_step(model)
+    estimator = getattr(estimator, "pga_", estimator)
+    count = getattr(estimator, "n_anchors_", None)
+    if count is None:
+        return []
+    error = getattr(estimator, "history_", [{}])[0].get("trace_error")
+    measured = "" if error is None else f" They leave out {error:.2%} of the trace of the matrix."
+    return [
+        f"With {n_rows} rows, the Gram matrix was approximated with {count} of them "
+        f"(anchors).{measured}"
+    ]
+
+
 # ---------------------------------------------------------------------------- Python code
 
 # The module of each name that the Python code on a page may call.
@@ -224,6 +248,7 @@ _MODULES = {
     "StandardScaler": "sklearn.preprocessing",
     "StratifiedKFold": "sklearn.model_selection",
     "cross_val_predict": "sklearn.model_selection",
+    "training_sample": "orthodrome.app.classification",
     **dict.fromkeys(("read_data", "read_new_rows", "read_image", "write_image"), "orthodrome.app"),
 }
 

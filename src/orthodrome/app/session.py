@@ -20,7 +20,7 @@ from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.report import render_report
 from ..preprocessing import TableCleaner
 from . import inputs
-from .classification import check_same_columns, classify
+from .classification import check_same_columns, classify, training_sample
 from .clustering import cluster
 from .commands import ARGUMENTS, debugging
 from .comparison import compare
@@ -192,10 +192,15 @@ def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
     if name == "compare":
         keywords, parameters = parameters, {}
     method, sigma = options.get("method", "kpca"), _sigma(options["sigma"])
-    if method == "mixture":
-        parameters = {"n_components": parameters["n_clusters"]}
     standardize, note = resolve_standardize(options["standardize"], data)
     notes = [note] if note else []
+    n_rows = len(data)
+    if name == "classify" and len(data := training_sample(data, options["seed"])) < n_rows:
+        reading.append(f"data = training_sample(data, {options['seed']})")
+        notes.append(
+            f"A random sample of {len(data)} of {n_rows} rows was used, because time grows with "
+            "the third power of the rows. Use orthodrome predict with the model for the others."
+        )
     if data.kind == "shapes":
         notes += landmark_notes(data)
     data = replace(data, notes=(*data.notes, *notes))

@@ -234,11 +234,13 @@ def fit_centers(
         f"{best.history[-1]['n_changed']} of {len(labels)} distinct points changed clusters "
         f"in iteration {best.n_iter}",
     )
+    trace = {} if view.points is None else {"trace_error": view.trace_error}
+    history = [entry | {"inertia": entry["inertia"] + missing} | trace for entry in best.history]
     found = {
         "inertia_": best.inertia + missing,
         "n_iter_": best.n_iter,
         "converged_": best.status.converged and view.status.converged,
-        "history_": [entry | {"inertia": entry["inertia"] + missing} for entry in best.history],
+        "history_": history,
     }
     return ClusterFit(view.attributes() | space.attributes(best.centers, kept) | found, labels)
 

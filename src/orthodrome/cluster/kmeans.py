@@ -269,7 +269,8 @@ n_features), default="k-means++"
     converged_ : bool
         Whether no label changed in the last iteration.
     history_ : list of dict
-        Inertia and the number of changed labels in each iteration of the best run.
+        Inertia and the number of changed labels in each iteration of the best run; with nystroem
+        also `trace_error`, the fraction of the trace that the anchors leave out.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -407,7 +408,8 @@ class HypersphericalKMeans(CenterClustering):
     converged_ : bool
         Whether no label changed and no centre moved in the last iteration.
     history_ : list of dict
-        Inertia and the number of changed labels in each iteration of the best run.
+        Inertia and the number of changed labels in each iteration of the best run; with nystroem
+        also `trace_error`, the fraction of the trace that the anchors leave out.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 

@@ -1,0 +1,105 @@
+"""Propose a number of clusters by prediction strength."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics.cluster import contingency_matrix
+
+from .._core.types import Floats, Indices
+from ..plots import curves
+from ..plots.report import Picture
+from .inputs import Data
+from .models import Choice, make_model
+
+MAX_CLUSTERS = 10
+_MIN_STRENGTH = 0.8  # of Tibshirani and Walther, who recommend 0.8 to 0.9
+_N_SPLITS = 10
+_MAX_ROWS, _N_COORDINATES = 1000, 10
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Prediction strengths for 1, 2, … clusters, with standard errors over splits.
+
+    The proposed number is the largest whose strength reaches 0.8 within its standard error. A
+    single cluster has strength 1.
+    """
+
+    strengths: Floats
+    errors: Floats
+
+    @property
+    def n_clusters(self) -> int:
+        """The proposed number of clusters."""
+        return int(np.flatnonzero(self.strengths + self.errors >= _MIN_STRENGTH)[-1]) + 1
+
+    def sentence(self) -> str:
+        """Return the proposal and its reason."""
+        k, largest = self.n_clusters, len(self.strengths)
+        if k > 1:
+            return (
+                f"-k {k} was chosen: {k} is the largest number up to {largest} for which two "
+                "random halves of the rows predict each other's clusters (prediction strength "
+                f"{self.strengths[k - 1]:.2f} ± {self.errors[k - 1]:.2f}; {_MIN_STRENGTH} is "
+                "enough)."
+            )
+        if largest == 1:
+            return "-k 1 was chosen: the rows are too few or too similar to look for clusters."
+        best = int(np.argmax(self.strengths[1:])) + 1
+        return (
+            f"-k 1 was chosen: random halves of the rows predict each other's clusters badly for "
+            f"2 to {largest} clusters (prediction strength at most {self.strengths[best]:.2f}, for "
+            f"{best + 1}; {_MIN_STRENGTH} is enough). Give -k to look for a fixed number."
+        )
+
+    def picture(self) -> Picture:
+        """Plot the strengths."""
+        numbers = np.arange(1, len(self.strengths) + 1)
+        lines = {"prediction strength": self.strengths, "enough": np.full(len(numbers), 0.8)}
+        listing = ", ".join(f"{n}: {s:.2f}" for n, s in zip(numbers, self.strengths, strict=True))
+        return Picture.of(
+            curves(numbers, lines, xlabel="number of clusters", ylabel="prediction strength"),
+            "number",
+            alt=f"Prediction strength for each number of clusters: {listing}.",
+            caption="Prediction strength: the fraction of pairs in the same cluster that clusters "
+            "of the other half of the rows keep together, for the worst cluster.",
+        )
+
+
+def propose_clusters(data: Data, choice: Choice) -> Evidence:
+    """Measure prediction strengths of k-means in coordinates of kernel PCA.
+
+    Uses at most 1,000 rows and 10 coordinates. See Tibshirani and Walther, "Cluster validation by
+    prediction strength", Journal of Computational and Graphical Statistics 14, 2005.
+    """
+    sample = data.take(data.sample_rows(_MAX_ROWS, choice.seed))
+    n = len(sample)
+    largest = min(MAX_CLUSTERS, n // 4, len(np.unique(sample.X.reshape(n, -1), axis=0)) // 4)
+    if largest < 2:
+        return Evidence(np.ones(1), np.zeros(1))
+    parameters = {"n_components": min(_N_COORDINATES, n)}
+    model = make_model(replace(choice, method="kpca", parameters=parameters), sample)
+    points = np.asarray(model.fit_transform(sample.X), dtype=np.float64)
+    rng = np.random.default_rng(choice.seed)
+    orders = [rng.permutation(n) for _ in range(_N_SPLITS)]
+    strengths = np.array(
+        [[_strength(points, order, k) for order in orders] for k in range(2, largest + 1)]
+    )
+    errors = np.std(strengths, axis=1, ddof=1) / np.sqrt(_N_SPLITS)
+    return Evidence(np.append(1.0, strengths.mean(axis=1)), np.append(0.0, errors))
+
+
+def _strength(points: Floats, order: Indices, n_clusters: int) -> float:
+    """Return how well clusters of one half of the points predict those of the other half."""
+    halves = np.array_split(points[order], 2)
+    models = [KMeans(n_clusters, n_init=3, random_state=0).fit(half) for half in halves]
+    found = []
+    for own, other, half in zip(models, models[::-1], halves, strict=True):
+        pairs = contingency_matrix(own.labels_, other.predict(half))
+        sizes = pairs.sum(axis=1)
+        kept = (pairs * (pairs - 1)).sum(axis=1)
+        found.append(np.min(kept / np.maximum(sizes * (sizes - 1), 1)))
+    return float(np.mean(found))

@@ -1,0 +1,126 @@
+"""The proposed number of clusters, and tables that are too large for exact methods."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine, make_blobs
+
+pytest.importorskip("typer")
+pytest.importorskip("plotly")
+pytest.importorskip("pandas")
+
+import pandas as pd
+
+from orthodrome import app
+from orthodrome.app import classification, models
+from orthodrome.app.cluster_number import _strength, propose_clusters
+from orthodrome.app.inputs import Data
+from orthodrome.app.models import Choice
+
+
+def numbered(X):
+    return Data(
+        "x.csv", "table", X, tuple(map(str, range(X.shape[1]))), tuple(map(str, range(len(X))))
+    )
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Write 300 rows in three groups; return the groups."""
+    monkeypatch.chdir(tmp_path)
+    X, y = make_blobs(300, centers=3, n_features=4, random_state=0)
+    names = np.array(["ash", "birch", "cedar"])[y]
+    pd.DataFrame(X, columns=list("abcd")).assign(kind=names).to_csv("data.csv", index=False)
+    return names
+
+
+def run(capsys, *arguments):
+    """Run a command; return the summary and the notes."""
+    assert app.main([*map(str, arguments), "--label", "kind", "--json"]) == 0
+    printed = capsys.readouterr()
+    return json.loads(printed.out), printed.err
+
+
+# ---------------------------------------------------------------------------- number of clusters
+
+
+def test_strength_is_the_worst_fraction_of_pairs_kept():
+    """Compare with a loop over pairs, for two groups that halves cannot confuse, and for noise."""
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 50])
+    order = rng.permutation(40)
+    assert _strength(points, order, 2) == 1.0
+    from sklearn.cluster import KMeans
+
+    halves = points[order[:20]], points[order[20:]]
+    first, second = (KMeans(5, n_init=3, random_state=0).fit(half) for half in halves)
+    expected = []
+    for own, other, half in ((first, second, halves[0]), (second, first, halves[1])):
+        predicted, fractions = other.predict(half), []
+        for cluster in range(5):
+            members = np.flatnonzero(own.labels_ == cluster)
+            kept = [predicted[i] == predicted[j] for i in members for j in members if i != j]
+            fractions.append(np.mean(kept) if kept else 0.0)
+        expected.append(min(fractions))
+    assert _strength(points, order, 5) == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        *((make_blobs(300, centers=k, n_features=5, random_state=k)[0], k) for k in (1, 2, 4, 8)),
+        (np.random.default_rng(0).uniform(size=(200, 2)), 1),
+        (np.ones((50, 2)), 1),
+        (np.eye(3), 1),
+        (load_wine().data, 3),
+        (load_iris().data, 2),  # two of the three kinds overlap
+    ],
+    ids=["1 blob", *(f"{k} blobs" for k in (2, 4, 8)), "uniform", "equal", "few", "wine", "iris"],
+)
+def test_proposed_number(X, expected):
+    evidence = propose_clusters(numbered(X), Choice("kernel-kmeans", standardize=len(X) == 178))
+    assert evidence.n_clusters == expected
+    assert f"-k {expected} was chosen" in evidence.sentence()
+
+
+def test_cluster_without_a_number(table, capsys, tmp_path):
+    facts, _ = run(capsys, "cluster", "data.csv")
+    assert len(facts["sizes"]) == 3
+    assert facts["error"] < 0.1
+    assert len(facts["prediction_strength"]) == 10
+    page = (tmp_path / "clustering/report.html").read_text("utf-8")
+    assert "Number of clusters</h2>" in page
+    assert "-k 3 was chosen" in page
+
+
+# ---------------------------------------------------------------------------- large tables
+
+LARGE = [
+    *(("embed", method) for method in ("kpga", "kpca", "kpns")),
+    *(("cluster", method) for method in ("kernel-kmeans", "kmeans", "mixture", "spectral")),
+]
+
+
+@pytest.mark.parametrize(("command", "method"), LARGE)
+def test_large_tables_use_anchors(table, capsys, monkeypatch, command, method):
+    monkeypatch.setattr(models, "MAX_EXACT_ROWS", 299)
+    monkeypatch.setattr(models, "_N_ANCHORS", 30)
+    more = ("-k", 3) if command == "cluster" else ()
+    facts, notes = run(capsys, command, "data.csv", "--method", method, *more)
+    assert "With 300 rows, the Gram matrix was approximated with 30 of them (anchors)." in notes
+    assert "% of the trace" in notes
+    assert facts.get("error", 0.0) < 0.1
+
+
+def test_large_tables_are_classified_by_a_sample(table, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(classification, "MAX_ROWS", 100)
+    monkeypatch.setattr(classification, "MIN_CLASS_ROWS", 40)
+    facts, notes = run(capsys, "classify", "data.csv")
+    assert "rows was used" in notes
+    assert 100 <= facts["n_rows"] <= 120
+    assert facts["accuracy"] > 0.9
+    found = pd.read_csv(tmp_path / "classification/predictions.csv")
+    assert found["kind"].value_counts().min() >= 40
+    assert list(found["kind"]) == [table[int(row.split()[1]) - 1] for row in found["row"]]
+    assert "training_sample(data, 0)" in (tmp_path / "classification/report.html").read_text()
