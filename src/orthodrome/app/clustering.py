@@ -13,7 +13,7 @@ from sklearn.metrics.cluster import contingency_matrix
 
 from .._core.types import Array, Floats
 from ..metrics import clustering_error, variation_of_information
-from ..plots.report import Section, Table, Text
+from ..plots.report import Block, Section, Table, Text
 from .baselines import clustering_lines, compare_clusterings
 from .cluster_number import Evidence, propose_clusters
 from .inputs import Data, InputError
@@ -119,7 +119,7 @@ def _sections(
     first = opening(data, work, f"{count(len(sizes), 'cluster')}.")
     sections = [Section("Clusters", [*first, plot, *map(Text, comparison), size_table])]
     if evidence is not None:
-        number = [Text(evidence.sentence()), evidence.picture()]
+        number: list[Block] = [Text(evidence.sentence()), evidence.picture()]
         sections.append(Section("Number of clusters", number))
     if data.labels is not None:
         sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
