@@ -111,7 +111,7 @@ def test_tangent_coordinates_of_shapes():
 
 
 def test_which_baseline_is_better():
-    data = numbered(np.zeros((4, 2)))
+    data = numbered(np.zeros((2500, 2)))
     scores = {"silhouette": {THIS: 0.5, "k-means": 0.495, "Gaussian mixture": 0.7}}
     (_, line) = clustering_lines(data, scores)
     assert line.endswith("Gaussian mixture is better, k-means is as good.")

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 pytest.importorskip("typer")
@@ -51,8 +52,6 @@ def test_strength_is_the_worst_fraction_of_pairs_kept():
     points = np.concatenate([rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 50])
     order = rng.permutation(40)
     assert _strength(points, order, 2) == 1.0
-    from sklearn.cluster import KMeans
-
     halves = points[order[:20]], points[order[20:]]
     first, second = (KMeans(5, n_init=3, random_state=0).fit(half) for half in halves)
     expected = []
@@ -109,7 +108,7 @@ def test_large_tables_use_anchors(table, capsys, monkeypatch, command, method):
     more = ("-k", 3) if command == "cluster" else ()
     facts, notes = run(capsys, command, "data.csv", "--method", method, *more)
     assert "With 300 rows, the Gram matrix was approximated with 30 of them (anchors)." in notes
-    assert "% of the trace" in notes
+    assert ("% of the trace" in notes) == (method != "kpns")  # which does not measure it
     assert facts.get("error", 0.0) < 0.1
 
 

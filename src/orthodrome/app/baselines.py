@@ -28,7 +28,6 @@ _CLASSIFIERS = {
     "support vector machine": SVC(),
 }
 _MAX_SILHOUETTE_ROWS = 2000
-_MIN_DIFFERENCE = 0.01  # smaller differences of the scores of clusterings do not count
 
 
 def baseline_features(X: Array, training: Data) -> Floats:
@@ -107,8 +106,10 @@ def clustering_lines(data: Data, scores: dict[str, dict[str, float]]) -> list[st
     by_labels = "adjusted_rand" in scores
     values = scores["adjusted_rand" if by_labels else "silhouette"]
     gains = {key: value - values[THIS] for key, value in values.items() if key != THIS}
-    better = [key for key, gain in gains.items() if gain > _MIN_DIFFERENCE]
-    equal = [key for key, gain in gains.items() if abs(gain) <= _MIN_DIFFERENCE]
+    # the standard error of a fraction of n rows is at most 0.5 / √n
+    margin = max(0.01, 0.5 / float(np.sqrt(len(data))))
+    better = [key for key, gain in gains.items() if gain > margin]
+    equal = [key for key, gain in gains.items() if abs(gain) <= margin]
     criterion = "adjusted Rand index" if by_labels else "silhouette, which favours round clusters"
     return [*lines, f"By the {criterion}: {_verdict(better, equal)}"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics.cluster import contingency_matrix
+from threadpoolctl import threadpool_limits
 
 from .._core.types import Floats, Indices
 from ..plots import curves
@@ -85,9 +86,10 @@ def propose_clusters(data: Data, choice: Choice) -> Evidence:
     points = np.asarray(model.fit_transform(sample.X), dtype=np.float64)
     rng = np.random.default_rng(choice.seed)
     orders = [rng.permutation(n) for _ in range(_N_SPLITS)]
-    strengths = np.array(
-        [[_strength(points, order, k) for order in orders] for k in range(2, largest + 1)]
-    )
+    with threadpool_limits(1):  # the problems are too small for several threads
+        strengths = np.array(
+            [[_strength(points, order, k) for order in orders] for k in range(2, largest + 1)]
+        )
     errors = np.std(strengths, axis=1, ddof=1) / np.sqrt(_N_SPLITS)
     return Evidence(np.append(1.0, strengths.mean(axis=1)), np.append(0.0, errors))
 
