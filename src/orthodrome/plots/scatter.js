@@ -9,7 +9,8 @@
     P: "m-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",
     X: "m-3-6l3 3 3-3 3 3-3 3 3 3-3 3-3-3-3 3-3-3 3-3-3-3z",
   };
-  const HINT = "Point at a mark, tap it, or use the keys ← and → to see its row.";
+  const HINT = "Point at a mark, tap it, or use the keys ← and → to see its row. Drag to move the "
+    + "plot; click it to zoom with the wheel.";
   const REACH = 20; // pixels from the pointer to a point
 
   function make(parent, tag, { text, ...attributes } = {}, space = "1999/xhtml") {
