@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from laws_eigen import OPERATORS, check_orthonormal, planted
+from laws_sphere import rotation
 from orthodrome.eigen import Krylov, leading
+from orthodrome.eigen.krylov import smallest_ritz_value
+from orthodrome.gram import DenseGram
 
 
 @pytest.mark.parametrize("n_given", [2, 6, 30])
@@ -69,3 +72,13 @@ def test_more_copies_than_a_block_is_wide(values, block_size):
     pairs = leading(np.diag(values), 12, solver=Krylov(block_size=block_size, random_state=0))
     np.testing.assert_allclose(pairs.values, np.sort(values)[::-1][:12], atol=1e-12)
     check_orthonormal(pairs)
+
+
+@pytest.mark.parametrize(("n", "gap", "accuracy"), [(2, 0, 1e-12), (256, 0, 1e-12), (300, 1, 0.02)])
+def test_smallest_ritz_value(n, gap, accuracy):
+    """Small matrices have the exact value; others need a gap."""
+    values = np.linspace(-1, 1, n)
+    values[0] -= gap
+    turn = rotation(n)
+    matrix = DenseGram((turn * values) @ turn.T, check=False)
+    assert smallest_ritz_value(matrix) == pytest.approx(-1 - gap, rel=accuracy)
