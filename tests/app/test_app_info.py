@@ -116,7 +116,7 @@ def test_numbers_that_cannot_be_squared(dtype, direction):
     X[:, 1] *= extreme
     info = describe(table(X), probe=dtype is np.float64)
     assert info["scale_ratio"] > 1e20
-    (advice,) = info["advice"]
+    advice = info["advice"][0]
     assert "other units" in advice
     assert "'x2'" in advice
     assert "'x1'" not in advice
@@ -161,6 +161,122 @@ def test_wide_data():
     reach = _reach(Gaussian(sigma=0.05).fit(data.X), data, [])
     assert reach["mean_angle"] > 75
     assert "larger bandwidth" in reach["meaning"]
+
+
+# ---------------------------------------------------------------------------- files and columns
+
+
+@pytest.fixture
+def info(tmp_path, monkeypatch, capsys):
+    """Return a function that writes a file and returns the JSON and the lines of info."""
+    monkeypatch.setattr(forecast, "_probe", lambda *_: {"page": 0.0})
+    monkeypatch.chdir(tmp_path)
+
+    def run(content, *options, name="a.csv"):
+        if isinstance(content, str):
+            (tmp_path / name).write_text(content, encoding="utf-8")
+        else:
+            np.save(tmp_path / name, content)
+        assert main(["info", name, "--quiet", "--json", *options]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        return facts, "\n".join(description_lines(facts))
+
+    return run
+
+
+def mixed_table(n=40):
+    """A table with columns of all kinds; every third size is missing."""
+    lines = ["id,size,code,when,kind,one,nothing"]
+    sizes = np.random.default_rng(0).uniform(size=n).round(3)
+    for i, size in enumerate(sizes):
+        cell = size if i % 3 else ""
+        lines.append(f"n{i},{cell},c{i},2020-01-{i % 28 + 1:02d},{'ab'[i % 2]},5,")
+    return "\n".join(lines)
+
+
+def test_every_column_is_described(info):
+    pytest.importorskip("pandas")
+    facts, text = info(mixed_table(), "--missing", "median", "--label", "kind")
+    assert facts["problem"] is None
+    columns = {each.pop("name"): each for each in facts["file_columns"]}
+    found = {name: (each["kind"], each["missing"], each["use"]) for name, each in columns.items()}
+    assert found == {
+        "id": ("identifier", 0, "row names"),
+        "size": ("number", 14, "used"),
+        "code": ("identifier", 0, "left out"),
+        "when": ("date", 0, "left out"),
+        "one": ("constant", 0, "left out"),
+        "nothing": ("empty", 40, "left out"),
+        "kind": ("text", 0, "labels"),
+    }
+    assert 0 <= columns["size"]["minimum"] < columns["size"]["maximum"] <= 1
+    assert "column 'kind': text, 2 values; labels" in text
+    assert ", 14 missing; used" in text
+    facts, text = info(mixed_table(), "--missing", "median", "--text", "onehot")
+    assert "column 'kind': text, 2 values; one-hot" in text
+    assert facts["d"] == 3
+    facts, text = info("a,b\n" + "1,2\n" * 3 + "3,4\n", "--label", "b")
+    assert "column 'b': text, 2 values; labels" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "problem", "d"),
+    [
+        (mixed_table(), (), "Use --missing drop", 1),
+        (mixed_table(), ("--missing", "error"), "Fill them in", 1),
+        ("a,b\nu,x\nu,y\nv,y\nv,x\n", (), "Use --text onehot", 4),
+        ("a,b\n1,2\n3,4x\n5,6\n7,8\n", (), "line 3 (data row 2), column 'b': '4x'", 1),
+        ("a,b\n1,2\n3,inf\n5,6\n7,8\n", (), "line 3 (data row 2), column 'b': 'inf'", 2),
+        ("a,b\n1,\n3,\n5,\n7,\n", ("--label", "b"), "no label in 'b'", 1),
+        ("a,b\n1,u\n3,u\n5,v\n7,v\n", ("--columns", "a,b"), "'b' holds text", 1),
+        ("when\n2020-01-01\n2020-01-02\n", (), "'when' (date)", None),
+    ],
+)
+def test_a_file_that_other_commands_reject_is_described(info, content, options, problem, d, capsys):
+    pytest.importorskip("pandas")
+    facts, text = info(content, *options)
+    assert problem in facts["problem"]
+    assert f"problem: the other commands would stop: {facts['problem']}" in text
+    assert len(facts["file_columns"]) == len(content.split("\n")[0].split(","))
+    assert facts.get("d") == d
+    assert main(["embed", "a.csv", *options]) == 1
+    assert facts["problem"] in " ".join(capsys.readouterr().err.split())
+
+
+def test_arrays_and_many_columns(info):
+    X = np.arange(6 * 50.0).reshape(6, 50) ** 2
+    X[:, 0] = 1
+    facts, text = info(X, name="a.npy")
+    assert len(facts["file_columns"]) == 50
+    assert facts["file_columns"][0]["kind"] == "constant"
+    assert "other columns: 50: 'x1', 'x2', 'x3' and 47 more; 50 of them numbers from 1 to" in text
+    assert "column 'x1'" not in text
+    X[2, 7] = np.nan
+    X[3, 8] = np.inf
+    facts, text = info(X, name="a.npy")
+    assert "the value is infinite" in facts["problem"]
+    assert "column 'x8': number" in text
+    assert "other columns: 47: " in text
+
+
+def test_landmark_files_are_described(info):
+    X = np.random.default_rng(0).normal(size=(5, 3)) + 0.02 * np.random.default_rng(1).normal(
+        size=(20, 5, 3)
+    )
+    facts, text = info(X, name="solid.npy")
+    assert "20 shapes of 5 landmarks in 3 dimensions" in text
+    assert (facts["kernel"], facts["file_columns"]) == (None, [])
+    flat = X[:, :, :2].copy()
+    flat[3, :, 0] *= -1
+    facts, text = info(flat, name="flat.npy")
+    assert "1 of 20 specimens look mirrored: 'row 4'" in text
+    flat[:4, 2] = np.nan
+    facts, text = info(flat, name="flat.npy")
+    assert "4 of 20 specimens have missing landmarks" in facts["problem"]
+    assert facts["n"] == 20
+    flat[:, 2] = np.nan
+    facts, text = info(flat, name="flat.npy")
+    assert "data: 20 rows" in text
 
 
 # ---------------------------------------------------------------------------- recommended method

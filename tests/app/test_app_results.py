@@ -115,17 +115,16 @@ def test_recommendations():
 
 
 def scored(data, standardize=False):
-    work = Work(pca=1, kpca=1)
     choice = Choice("kpca", standardize=standardize)
-    return compare_methods(data, choice, work, methods=("pca", "kpca")), work.notes
+    return compare_methods(data, choice, Work(pca=1, kpca=1), methods=("pca", "kpca"))
 
 
 def test_a_bad_scale_is_not_rewarded():
     """The neighbours are those in the standardised table, even if a method does not use it."""
     X = np.random.default_rng(0).normal(size=(60, 2))
-    raw, _ = scored(table(X * [1e4, 1.0]))
+    raw = scored(table(X * [1e4, 1.0]))
     assert raw.criterion == "neighbourhoods"
-    unit, _ = scored(table(X * [1e4, 1.0]), standardize=True)
+    unit = scored(table(X * [1e4, 1.0]), standardize=True)
     assert unit.results[0].score > 0.99
     assert raw.results[1].score < 0.6
 
@@ -137,11 +136,11 @@ def test_labels_decide_the_criterion():
     directions = rng.normal(size=(60, 3))
     X = directions / np.linalg.norm(directions, axis=1, keepdims=True) * radius[:, None]
     data = replace(table(X, columns=("a", "b", "c")), labels=y)
-    found, notes = scored(data)
-    assert (found.criterion, notes) == ("accuracy", [])
+    found = scored(data)
+    assert found.criterion == "accuracy"
     assert all(0.5 < each.score <= 1.0 for each in found.results)
     few = np.where(np.arange(60) < 4, "a", "b")
     for labels in (few, np.repeat("a", 60)):
-        found, notes = scored(replace(data, labels=labels))
+        found = scored(replace(data, labels=labels))
         assert found.criterion == "neighbourhoods"
-        assert "The labels were not used" in notes[0]
+        assert "The labels were not used" in found.recommendation()

@@ -125,22 +125,25 @@ class Comparison:
         worse = ", ".join(f"{e.title} {e.score:.3f}" for e in others if self._is_worse(e))
         equal = ", ".join(f"{e.title} {e.score:.3f}" for e in others if not self._is_worse(e))
         text = (
-            f"Use {best.title}. Criterion: {_CRITERIA[self.criterion]}, with {components} of "
+            f"Use {best.title}. Criterion: {_CRITERIA[self.criterion]}, with {components}, for "
             f"{len(self.data)} rows. {best.title}: {best.score:.3f} ± {best.error:.3f}."
         )
         if equal:
             text += f" Not significantly different, but less simple: {equal}."
         if worse:
             text += f" Significantly worse than the best: {worse}."
-        if best.score < self._chance() + max(_MIN_DIFFERENCE, 2 * best.error):
+        if best.score < self._small_score():
             text += f" All scores are small: try more than {components} (--components)."
+        if self.criterion == "neighbourhoods" and self.data.labels is not None:
+            text += f" The labels were not used: fewer than two classes have {_N_FOLDS} rows."
         return text
 
-    def _chance(self) -> float:
-        """Return the accuracy of predicting the largest class, or an area that is small."""
+    def _small_score(self) -> float:
+        """Return a small area, or the accuracy of predicting the largest class plus 2 errors."""
         if self.criterion == "neighbourhoods" or self.data.labels is None:
             return 0.3
-        return float(np.unique(self.data.labels, return_counts=True)[1].max()) / len(self.data)
+        sizes = np.unique(self.data.labels, return_counts=True)[1]
+        return float(sizes.max()) / len(self.data) + 2 * self.best.error
 
     def facts(self) -> dict[str, Any]:
         """Return the scores and the recommendation, for JSON."""
@@ -218,10 +221,6 @@ def compare_methods(
             "columns (--columns)."
         )
     folds = _folds(sample, choice.seed)
-    if sample.labels is not None and not folds:
-        work.notes.append(
-            f"The labels were not used: fewer than two classes have {_N_FOLDS} rows or more."
-        )
     results = []
     for name in methods:
         if name == LINEAR and data.kind == "shapes":
@@ -271,7 +270,7 @@ def _evaluate(
     rng = np.random.default_rng(choice.seed)
     areas = []
     for _ in range(_N_HALVES):
-        half = np.sort(rng.choice(len(data), max(4, len(data) // 2), replace=False))
+        half = np.sort(rng.choice(len(data), max(3, len(data) // 2), replace=False))
         kept = neighborhood_preservation(reference[half], coordinates[half], kernel=kernel)
         areas.append(neighborhood_area(kept))
     score = neighborhood_area(curve)

@@ -33,8 +33,10 @@ from .comparison import TITLES, compare_methods
 from .embedding import MAX_NEIGHBOR_ROWS, embed
 from .inputs import Data
 from .inputs.checks import column_names, format_names
+from .inputs.columns import Description, column_lines
+from .inputs.landmarks import landmark_notes
 from .memory import available_memory, resident_memory
-from .models import Choice, last_step, make_model, resolve_standardize
+from .models import Choice, check_scales, last_step, make_model, resolve_standardize
 from .results import Work, count
 
 _MAX_SPREAD_ROWS = 1000
@@ -108,9 +110,11 @@ def describe(
     """
     n = len(data)
     matrix = data.X.reshape(n, -1)
-    notes = list(data.notes)
+    notes = list(data.notes) + (landmark_notes(data) if data.kind == "shapes" else [])
     advice: list[str] = []
     scaled, note = resolve_standardize(standardize, data)
+    if scaled:
+        check_scales(data)
     notes += [note] if note else []
     constant, ratio, unusable = _scales(data, matrix, advice, scaled)
     n_duplicates = n - len(_distinct(matrix))
@@ -160,15 +164,46 @@ def describe(
     }
 
 
+def describe_file(found: Description, **options: Any) -> dict[str, Any]:
+    """Describe a file, even if other commands could not use it.
+
+    Parameters
+    ----------
+    found : Description
+        The file.
+    **options
+        As in :func:`describe`.
+
+    Returns
+    -------
+    dict
+        As in :func:`describe`, with file_columns, the facts of each column of a table, and problem,
+        why the other commands would stop (else None). If there are no data at all: path, n,
+        file_columns, problem, notes and advice.
+    """
+    facts: dict[str, Any] = {"path": found.path, "n": found.n_rows, "notes": [], "advice": []}
+    if found.data is not None:
+        facts = describe(found.data, **options)
+    return {**facts, "file_columns": found.columns, "problem": found.problem or None}
+
+
 def description_lines(info: dict[str, Any]) -> list[str]:
     """Return the description as lines of the form "name: text"."""
+    lines = _data_lines(info) if "d" in info else [f"data: {count(info['n'], 'row')}"]
+    columns = column_lines(info.get("file_columns", []))
+    if info.get("problem"):
+        columns.append(f"problem: the other commands would stop: {info['problem']}")
+    lines[1:1] = columns
+    lines += [f"note: {note}" for note in info["notes"]]
+    return lines + [f"advice: {advice}" for advice in info["advice"]]
+
+
+def _data_lines(info: dict[str, Any]) -> list[str]:
     size = f"{count(info['n'], 'row')} of {count(info['d'], 'feature')}"
     if info["kind"] == "shapes":
         _, k, dimension = info["shape"]
         size = f"{count(info['n'], 'shape')} of {count(k, 'landmark')} in {dimension} dimensions"
-    lines = [f"data: {size}, {info['dtype']}", f"features: {format_names(info['columns'])}"]
-    if info["id_name"] is not None:
-        lines.append(f"row names: {info['id_name']}")
+    lines = [f"data: {size}, {info['dtype']}"]
     if info["class_sizes"] is not None:
         sizes = ", ".join(f"{name} {size}" for name, size in info["class_sizes"].items())
         lines.append(f"classes ({info['label_name']}): {len(info['class_sizes'])}: {sizes}")
@@ -187,8 +222,7 @@ def description_lines(info: dict[str, Any]) -> list[str]:
     lines += [f"estimate: {estimate_line(each)}" for each in info["estimates"]]
     if info["available_bytes"] is not None:
         lines.append(f"available memory: {format_bytes(info['available_bytes'])}")
-    lines += [f"note: {note}" for note in info["notes"]]
-    return lines + [f"advice: {advice}" for advice in info["advice"]]
+    return lines
 
 
 # ---------------------------------------------------------------------------- columns and rows
@@ -252,6 +286,8 @@ def _distinct(matrix: Array) -> Array:
 
 def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
     if data.labels is None:
+        options = "--label" if data.kind == "table" else "--labels or --label-regex"
+        advice.append(f"To classify, give the labels with {options}.")
         return None
     names, counts = np.unique(data.labels, return_counts=True)
     sizes = {str(name): int(size) for name, size in zip(names, counts, strict=True)}
@@ -283,7 +319,6 @@ def _comparison(
     except ValueError as problem:
         notes.append(f"No method can be recommended: {problem}")
         return None
-    notes += work.notes
     return found.facts()
 
 

@@ -27,7 +27,7 @@ from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
 from .embedding import embed
-from .info import describe, description_lines
+from .info import describe_file, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
 from .inputs.landmarks import landmark_notes
@@ -70,9 +70,8 @@ def run(name: str, options: dict[str, Any]) -> None:
 # ---------------------------------------------------------------------------- reading
 
 
-def _read(options: dict[str, Any], path: str = "") -> tuple[Data, str]:
-    """Read the data of a command; return also the Python expression that reads them."""
-    path = path or options["data"]
+def _reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that say how to read a file, as far as they are given."""
     given = {name: options[name] for name in _READING if options.get(name) not in (None, False)}
     if isinstance(given.get("columns"), str):
         try:
@@ -82,6 +81,12 @@ def _read(options: dict[str, Any], path: str = "") -> tuple[Data, str]:
                 f"--columns {quote(given['columns'])} is not a list of names separated by commas: "
                 f"{problem}."
             ) from None
+    return given
+
+
+def _read(options: dict[str, Any]) -> tuple[Data, str]:
+    """Read the data of a command; return also the Python expression that reads them."""
+    path, given = options["data"], _reading(options)
     arguments = "".join(f", {name}={value!r}" for name, value in given.items())
     return inputs.read_data(path, **given), f"read_data({path!r}{arguments})"
 
@@ -241,11 +246,11 @@ def _demo(options: dict[str, Any]) -> None:
 
 
 def _info(options: dict[str, Any]) -> None:
-    data, _ = _read(options)
+    found = inputs.read_description(options["data"], **_reading(options))
     with progress(options["quiet"]) as report:
         report(0.0, "comparing methods")
         choice = {"n_components": options["components"], "standardize": options["standardize"]}
-        facts = describe(data, **choice)
+        facts = describe_file(found, **choice)
     lines = "\n".join(map(printable, description_lines(facts)))
     write_stdout((json.dumps(facts) if options["json"] else lines) + "\n")
 

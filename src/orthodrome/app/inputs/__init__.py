@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from ...preprocessing import TableCleaner
 from .arrays import read_npy, read_npz
 from .cleaning import MISSING_RULES, TEXT_RULES, apply_cleaner, clean
+from .columns import Description, describe_columns, tolerant_table
 from .data import Data, InputError, RawTable, UnknownColumnError
 from .images import IMAGE_SUFFIXES, read_image, write_image
 from .landmarks import (
@@ -39,6 +41,7 @@ __all__ = [
     "InputError",
     "UnknownColumnError",
     "read_data",
+    "read_description",
     "read_image",
     "read_new_rows",
     "write_image",
@@ -144,23 +147,88 @@ def read_data(
     (('length', 'width'), ['edulis', 'caerulea'])
     """
     begin = time.perf_counter()
+    found = _open(path, label, columns, labels, label_regex, keep_negative)
+    _check_rules(found, missing, text, fix_mirrored)
+    data = _clean(found, missing, text, columns is not None, fix_mirrored)
+    return replace(data, read_seconds=time.perf_counter() - begin)
+
+
+def read_description(
+    path: str | os.PathLike[str],
+    *,
+    missing: str | None = None,
+    text: str | None = None,
+    fix_mirrored: bool = False,
+    **options: Any,
+) -> Description:
+    """Read a file to describe it, even if the commands could not use it as it is.
+
+    Parameters
+    ----------
+    path, missing, text, fix_mirrored, **options :
+        As in :func:`read_data`.
+
+    Returns
+    -------
+    Description
+        The data, what the columns hold, and why other commands would stop.
+    """
+    begin = time.perf_counter()
+    names = ("label", "columns", "labels", "label_regex", "keep_negative")
+    found = _open(path, *(options.get(name) for name in names))
+    chosen = options.get("columns") is not None
+    _check_rules(found, missing, text, fix_mirrored)
+    problem, data = "", None
+    try:
+        data = _clean(found, missing, text, chosen, fix_mirrored)
+    except InputError as error:
+        problem = str(error)
+        data = _usable(found, chosen, fix_mirrored)
+    if data is not None:
+        data = replace(data, read_seconds=time.perf_counter() - begin)
+    return Description(
+        found.path, data, describe_columns(found, text, chosen), problem, len(found.ids)
+    )
+
+
+def _usable(found: RawTable | Data, chosen: bool, fix_mirrored: bool) -> Data | None:
+    """Return what can be used with other options, if there is anything."""
+    rules: list[tuple[str, str | None]] = [("estimate", None), ("drop", None)]
+    if isinstance(found, RawTable):
+        found = tolerant_table(found)
+        rules = [("median", "ignore"), ("median", "onehot")]
+    for missing, text in rules:
+        with suppress(InputError):
+            return _clean(found, missing, text, chosen, fix_mirrored)
+    return None
+
+
+def _open(
+    path: str | os.PathLike[str],
+    label: str | None,
+    columns: Sequence[str] | None,
+    labels: str | os.PathLike[str] | None,
+    label_regex: str | None,
+    keep_negative: bool | None,
+) -> RawTable | Data:
+    """Read a file as it is, with text and missing cells."""
     file = Path(path)
     suffix = _suffix(file)
     specimens, own_labels = None, None
     if suffix in _LANDMARK_SUFFIXES or (suffix == ".txt" and is_landmark_text(file)):
         if columns is not None:
             raise InputError(f"{file} has landmarks and no columns. Remove --columns.")
-        specimens = read_specimens(file, keep_negative=keep_negative)
+        specimens = read_specimens(file, keep_negative=bool(keep_negative))
     else:
         columns = [columns] if isinstance(columns, str) else columns
         own = label if labels is None else None  # with labels, it is a column of that file
         found = _READERS[suffix](file, label=own, columns=columns)
-        is_table = isinstance(found, RawTable) and not found.columns
+        is_table = isinstance(found, RawTable) and not found.columns and not found.problem
         in_table = specimens_of(found) if is_table and columns is None else None
         if in_table is not None:
             specimens, own_labels = in_table[:2], in_table[2]
     if specimens is not None:
-        found = label_specimens(
+        return label_specimens(
             file,
             *specimens,
             label=label,
@@ -168,25 +236,38 @@ def read_data(
             label_regex=label_regex,
             found=own_labels,
         )
-    elif labels is not None or label_regex is not None or keep_negative:
+    if labels is not None or label_regex is not None or keep_negative:
         options = {"labels": labels, "label-regex": label_regex, "keep-negative": keep_negative}
         given = next(name for name, value in options.items() if value)
         raise InputError(
             f"{file} has no landmarks, but --{given} is only for landmarks. Remove it. For labels, "
             "name their column with --label."
         )
+    return found
+
+
+def _check_rules(
+    found: RawTable | Data, missing: str | None, text: str | None, fix_mirrored: bool
+) -> None:
+    """Raise if an option does not suit the file."""
     if isinstance(found, RawTable):
         _check_rule(missing, MISSING_RULES, "missing", "a table")
         _check_rule(text, TEXT_RULES, "text", "a table")
-        found = clean(found, missing=missing, text=text, chosen=columns is not None)
     elif found.kind == "shapes":
         _check_rule(missing, ("error", "drop", "estimate"), "missing", "landmarks")
+    if fix_mirrored and (isinstance(found, RawTable) or found.kind == "table"):
+        raise InputError(f"{found.path} has no landmarks. Remove --fix-mirrored.")
+
+
+def _clean(
+    found: RawTable | Data, missing: str | None, text: str | None, chosen: bool, fix_mirrored: bool
+) -> Data:
+    """Return numbers without missing ones."""
+    if isinstance(found, RawTable):
+        return clean(found, missing=missing, text=text, chosen=chosen)
+    if found.kind == "shapes":
         found = complete_landmarks(found, missing)
-    if fix_mirrored:
-        if found.kind == "table":
-            raise InputError(f"{file} has no landmarks. Remove --fix-mirrored.")
-        found = reflect_mirrored(found)
-    return replace(found, read_seconds=time.perf_counter() - begin)
+    return reflect_mirrored(found) if fix_mirrored else found
 
 
 def read_new_rows(

@@ -140,11 +140,13 @@ def _as_data(
             raise InputError(f"{path} holds landmarks, which have no columns. Remove --columns.")
         chosen = checks.choose_columns(str(path), names, None, columns).features
         X, names = np.ascontiguousarray(X[:, chosen]), tuple(names[i] for i in chosen)
-    checks.check_finite(str(path), X.reshape(len(X), -1), names)
+    problem = checks.infinite_value(str(path), X.reshape(len(X), -1), names)
     ids = checks.row_names(len(X))
-    if kind == "table" and np.isnan(X).any():
+    if kind == "table" and (problem or np.isnan(X).any()):
         given = None if labels is None else labels.tolist()
-        return RawTable(str(path), X, ids, given, label_name, columns=names)
+        return RawTable(str(path), X, ids, given, label_name, columns=names, problem=problem)
+    if problem:
+        raise InputError(problem)
     return Data(str(path), kind, X, names, ids, labels, label_name)
 
 

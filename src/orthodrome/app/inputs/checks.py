@@ -121,15 +121,16 @@ def missing_label(where: str, column: str) -> InputError:
     )
 
 
-def check_finite(path: str, X: NDArray[Any], columns: Sequence[str]) -> None:
-    """Raise if a value is infinite."""
+def infinite_value(path: str, X: NDArray[Any], columns: Sequence[str]) -> str:
+    """Return where a value is infinite; "" if none is."""
     infinite = np.isinf(X)
-    if infinite.any():
-        row, column = (int(index) for index in np.argwhere(infinite)[0])
-        raise InputError(
-            f"{path}, row {row + 1}, column {quote(columns[column])}: the value is infinite. "
-            "Correct it, or remove the row."
-        )
+    if not infinite.any():
+        return ""
+    row, column = (int(index) for index in np.argwhere(infinite)[0])
+    return (
+        f"{path}, row {row + 1}, column {quote(columns[column])}: the value is infinite. Correct "
+        "it, or remove the row."
+    )
 
 
 def check_memory(needed: float, what: str, advice: str = "Use a sample of the rows.") -> None:

@@ -50,7 +50,7 @@ def clean(
     Data
         The numbers, with notes on what was left out or filled in.
     """
-    _check_finite(raw)
+    _check_values(raw)
     text = text or ("error" if chosen else "ignore")
     filling = "mean" if missing == "mean" else "median"
     cleaner = TableCleaner(missing=filling, text=text, choose_columns=not chosen)
@@ -81,7 +81,10 @@ def clean(
     )
 
 
-def _check_finite(raw: RawTable) -> None:
+def _check_values(raw: RawTable) -> None:
+    """Raise if a number is infinite or has a typing error."""
+    if raw.problem:
+        raise InputError(raw.problem)
     for name in getattr(raw.values, "columns", ()):
         column = raw.values[name].to_numpy()
         if column.dtype.kind == "f" and np.isinf(column).any():
@@ -97,6 +100,8 @@ def _fit(cleaner: TableCleaner, raw: RawTable, values: Any) -> None:
         cleaner.fit(values)
     except ValueError as error:
         text = str(error).replace("set text to 'onehot' or 'ignore'", "use --text onehot or ignore")
+        if text.startswith("No column") and "(text)" in text:
+            text += " Use --text onehot to turn text into numbers."
         raise InputError(f"{raw.path}: {text}") from None
 
 
@@ -199,9 +204,9 @@ def _missing_note(
 
 def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
     """Return new rows as numbers, treated like the training data."""
-    values = raw.values
+    _check_values(raw)
     try:
-        X = cleaner.transform(values)
+        X = cleaner.transform(raw.values)
     except ValueError as error:
         raise InputError(f"{raw.path}: {error}") from None
     notes = list(raw.notes)

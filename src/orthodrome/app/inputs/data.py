@@ -43,6 +43,8 @@ class RawTable:
         Names of the features, if `values` is an array.
     locate : callable
         Returns the place of a row in the file, for messages.
+    problem : str
+        Why the table cannot be used as it is, for example a number with a typing error; else "".
     """
 
     path: str
@@ -54,6 +56,7 @@ class RawTable:
     notes: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     locate: Callable[[int], str] = lambda row: f"row {row + 1}"
+    problem: str = ""
 
 
 @dataclass(frozen=True, eq=False)

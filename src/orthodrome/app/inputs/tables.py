@@ -79,8 +79,7 @@ def read_table(
             f"{table.path} has a header but no rows. Its columns are {format_names(table.names)}."
         )
     features = frame[list(chosen.features)]
-    for i in chosen.features:
-        _check_numbers(table, features[i], i, decimal)
+    problems = (_invalid_number(table, features[i], i, decimal) for i in chosen.features)
     texts = {i: [restore_formula(cell.strip()) for cell in frame[i]] for i in chosen.texts}
     return RawTable(
         table.path,
@@ -91,6 +90,7 @@ def read_table(
         None if chosen.ids is None else table.names[chosen.ids] or "(no name)",
         notes,
         locate=partial(_locate, table),
+        problem=next(filter(None, problems), ""),
     )
 
 
@@ -172,16 +172,16 @@ def _has_comma_numbers(frame: Any, chosen: checks.Selection) -> bool:
     return False
 
 
-def _check_numbers(table: TextTable, column: Any, position: int, decimal: str) -> None:
-    """Raise if a number is infinite, or if less than half of a column is not a number."""
+def _invalid_number(table: TextTable, column: Any, position: int, decimal: str) -> str:
+    """Return where a number is infinite, or where a column of numbers has text; else ""."""
     if column.dtype.kind in "fiub":
         if not np.isinf(column.to_numpy(dtype=np.float64)).any():
-            return
+            return ""
     else:
         cells = [_with_point(cell, decimal) for cell in column.dropna().astype(str)]
         n_numbers = sum(NUMBER.fullmatch(cell) is not None for cell in cells)
         if n_numbers < len(cells) / 2 or all(map(is_number, cells)):
-            return
+            return ""
     for row, (line, cells) in enumerate(table.records(), start=1):
         cell, number = cells[position], _with_point(cells[position], decimal)
         text = cell.strip().lower()
@@ -195,10 +195,11 @@ def _check_numbers(table: TextTable, column: Any, position: int, decimal: str) -
         else:
             reason = "is not a number, but other cells of the column are"
             advice = "Correct it, or leave the column out (--columns)."
-        raise InputError(
+        return (
             f"{table.path}, line {line} (data row {row}), column {quote(table.names[position])}: "
             f"{quote(cell)} {reason}. {advice}"
         )
+    return ""
 
 
 def _with_point(cell: str, decimal: str) -> str:

@@ -1,0 +1,130 @@
+"""Describe the columns of a table: what they hold, and what the commands do with them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...preprocessing import TableCleaner, column_kind
+from .checks import format_names, is_missing_label, quote
+from .data import Data, RawTable
+
+_MAX_LINES = 20  # longest list of columns
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file holds.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    data : Data or None
+        The data that the commands use. If they would stop, as much as can be used with other
+        options; None if there is nothing.
+    columns : list of dict
+        For each column of a table: name, kind, missing (number of cells), n_values (different
+        values), minimum and maximum (of numbers), use ("used", "one-hot", "left out", "labels" or
+        "row names").
+    problem : str
+        Why the commands would stop, and the option to use; "" if they would not.
+    n_rows : int
+        Number of rows or specimens in the file.
+    """
+
+    path: str
+    data: Data | None
+    columns: list[dict[str, Any]]
+    problem: str
+    n_rows: int
+
+
+def tolerant_table(raw: RawTable) -> RawTable:
+    """Return a table without problems: infinite numbers and labels that are all missing go."""
+    values = raw.values
+    if hasattr(values, "columns"):
+        values = values.replace([np.inf, -np.inf], np.nan)
+    else:
+        values = np.where(np.isinf(values), np.nan, values)
+    tolerant = replace(raw, values=values, problem="")
+    if raw.labels is not None and all(map(is_missing_label, raw.labels)):
+        tolerant = replace(tolerant, labels=None, label_name=None)
+    return tolerant
+
+
+def describe_columns(
+    found: RawTable | Data, text: str | None, chosen: bool
+) -> list[dict[str, Any]]:
+    """Return the facts of each column; see `Description`. Landmarks have none."""
+    if isinstance(found, Data):
+        if found.kind == "shapes":
+            return []
+        pairs = zip(found.columns, found.X.T.astype(np.float64), strict=True)
+        return [_facts(name, column_kind(name, column), column) for name, column in pairs]
+    raw = tolerant_table(found)
+    cleaner = TableCleaner(text=text or "ignore", choose_columns=not chosen)
+    with suppress(ValueError):  # if no column can be used; the kinds are known
+        cleaner.fit(raw.values)
+    facts = []
+    if raw.id_name is not None:
+        facts.append(_facts(raw.id_name, "identifier", np.array(raw.ids, object), "row names"))
+    names = raw.columns or tuple(map(str, raw.values.columns))
+    columns = raw.values.T if raw.columns else [raw.values[name] for name in raw.values.columns]
+    for name, kind, column in zip(names, cleaner.kinds_, columns, strict=True):
+        use = "used" if kind == "number" else "left out"
+        if kind == "text" and text == "onehot":
+            use = "one-hot"
+        facts.append(_facts(name, kind, np.asarray(column), use))
+    if found.labels is not None:
+        cells = [None if is_missing_label(label) else label for label in found.labels]
+        facts.append(_facts(found.label_name or "", "text", np.array(cells, object), "labels"))
+    return facts
+
+
+def _facts(name: str, kind: str, column: Any, use: str = "used") -> dict[str, Any]:
+    is_number = column.dtype.kind in "fiub"
+    if is_number:
+        present = column[~np.isnan(column)]
+    else:
+        present = np.array([str(cell) for cell in column if cell is not None and cell == cell])
+    facts = {
+        "name": name,
+        "kind": kind,
+        "missing": len(column) - len(present),
+        "n_values": len(np.unique(present)),
+        "use": use,
+    }
+    if is_number and len(present):
+        facts |= {"minimum": float(present.min()), "maximum": float(present.max())}
+    return facts
+
+
+def column_lines(columns: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each column; of many, for those that are not simply used, and a summary."""
+    special = [each for each in columns if each["use"] != "used" or each["missing"]]
+    shown = columns if len(columns) <= _MAX_LINES else special[:_MAX_LINES]
+    lines = [f"column {quote(each['name'])}: {_column_text(each)}" for each in shown]
+    rest = [each for each in columns if each not in shown]
+    if rest:
+        names = format_names((each["name"] for each in rest), 3)
+        lines.append(f"other columns: {len(rest)}: {names}")
+        numbers = [each for each in rest if "minimum" in each]
+        if numbers:
+            low, high = (f(e[k] for e in numbers) for f, k in ((min, "minimum"), (max, "maximum")))
+            lines[-1] += f"; {len(numbers)} of them numbers from {low:g} to {high:g}"
+    return lines
+
+
+def _column_text(facts: dict[str, Any]) -> str:
+    text = facts["kind"]
+    if "minimum" in facts and facts["kind"] != "constant":
+        text += f", {facts['minimum']:g} to {facts['maximum']:g}"
+    elif facts["kind"] not in ("constant", "empty"):
+        text += f", {facts['n_values']} values"
+    if facts["missing"]:
+        text += f", {facts['missing']} missing"
+    return f"{text}; {facts['use']}"
