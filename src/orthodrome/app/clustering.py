@@ -76,12 +76,10 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
         facts["prediction_strength"] = evidence.strengths.tolist()
         lines.append(evidence.sentence())
     if data.labels is not None:
-        error = float(clustering_error(data.labels, clusters))
-        majority = 1 - float(np.unique(data.labels, return_counts=True)[1].max()) / len(data)
-        facts |= {"error": error, "majority_error": majority}
+        facts |= _disagreement(data.labels, clusters)
         lines.append(
-            f"Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
-            f"{majority:.1%})."
+            "Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
+            "{majority_error:.1%}).".format(**facts)
         )
     comparison = clustering_lines(data, scores)
     lines += comparison
@@ -90,6 +88,15 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     estimator = "model" if last_step(model) is model else "model[-1]"
     python = ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
     return Result(model, work, facts, lines, sections, python, files)
+
+
+def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:
+    """Return the error of the clusters and that of a single cluster."""
+    largest = int(np.unique(labels, return_counts=True)[1].max())
+    return {
+        "error": float(clustering_error(labels, clusters)),
+        "majority_error": 1 - largest / len(labels),
+    }
 
 
 def _sections(
