@@ -627,3 +627,26 @@ def test_negative_landmarks_are_missing_unless_kept(write):
     path = write("a.tps", "".join(specimens))
     rejected(path, "1 of 3 specimens have missing landmarks")
     assert read_data(path, keep_negative=True).X[2, 1].tolist() == [-1, -1]
+
+
+NTS = "1 3L 4 0 DIM=2\na b c\n0 0 1 0\n0 0 2 1\n0 0 1 2\n"
+MORPHOLOGIKA = "[individuals]\n2\n[landmarks]\n3\n[dimensions]\n2\n[rawpoints]\n"
+MORPHOLOGIKA += "0 0\n1 0\n0 1\n0 0\n2 0\n0 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shape"),
+    [("a.nts", NTS, (3, 2, 2)), ("a.txt", MORPHOLOGIKA, (2, 3, 2))],
+    ids=["NTS", "Morphologika"],
+)
+def test_other_landmark_files(write, name, text, shape):
+    path = write(name, text)
+    assert read_data(path).X.shape == shape
+    rejected(write(name, text.rsplit(" ", 1)[0]))
+
+
+def test_landmarks_of_a_long_table(write):
+    rows = [f"{i},{j},{i + j},{j}" for i in range(3) for j in range(4)]
+    found = read_data(write("a.csv", "\n".join(["specimen,landmark,x,y", *rows])))
+    assert found.X.shape == (3, 4, 2)
+    assert any("long table" in note for note in found.notes)
