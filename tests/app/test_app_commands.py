@@ -345,7 +345,7 @@ BAD = {
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
     "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
     "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv 1", "two folds"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["'elm'", "1 row"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["'elm' (1)", "more rows"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -64,7 +65,7 @@ def classify(
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
-        _check_folds(data, labels, n_folds)
+        _check_folds(data, labels, n_folds, work)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
         with work.step("test") as advance:
             predicted, accuracies = _predict_folds(model, data.X, labels, folds, advance)
@@ -208,17 +209,25 @@ def _check_labels(data: Data) -> Array:
     return data.labels
 
 
-def _check_folds(data: Data, labels: Array, n_folds: int) -> None:
-    """Raise if there are too few folds, or a class has fewer rows than folds."""
+def _check_folds(data: Data, labels: Array, n_folds: int, work: Work) -> None:
+    """Raise if rows cannot be divided into folds; note classes with fewer rows than folds."""
     if n_folds < 2:
         raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
     names, counts = np.unique(labels, return_counts=True)
-    smallest, name = int(counts.min()), str(names[np.argmin(counts)])
-    if smallest < n_folds:
-        fewer = f"Use --cv {smallest}, " if smallest > 1 else "Use "
+    small = [
+        f"{name!r} ({n})" for name, n in zip(map(str, names), counts, strict=True) if n < n_folds
+    ]
+    listed = ", ".join(small[:10])
+    second, largest = np.sort(counts)[-2:]
+    if second < 2 or largest < n_folds:
         raise InputError(
-            f"{data.path}: the class {name!r} has {count(smallest, 'row')}, fewer than the "
-            f"{n_folds} folds. {fewer}a test file (--test), or remove the class."
+            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
+            f"{'fewer folds (--cv), ' if second >= 2 else ''}a test file (--test), or more rows."
+        )
+    if small:
+        work.notes.append(
+            f"Classes with fewer rows than the {n_folds} folds: {listed}. They are missing in some "
+            "training parts, where their rows cannot be recognised."
         )
 
 
@@ -227,7 +236,10 @@ def _predict_folds(
 ) -> tuple[Array, list[float]]:
     """Predict each fold with a model fitted to the others; return also the accuracies."""
     predicted, accuracies = np.empty_like(labels), []
-    for train, test in folds.split(labels, labels):
+    with warnings.catch_warnings():  # there is a note on small classes already
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        parts = list(folds.split(labels, labels))
+    for train, test in parts:
         predicted[test] = clone(model).fit(X[train], labels[train]).predict(X[test])
         accuracies.append(float(np.mean(predicted[test] == labels[test])))
         advance(len(accuracies) / folds.get_n_splits())
