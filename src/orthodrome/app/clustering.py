@@ -41,15 +41,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     """
     work = Work(report, number=2, clustering=8, baselines=1, picture=2)
     parameters = dict(choice.parameters)
-    k, evidence = parameters.pop("n_clusters", None), None
-    if k is None:
-        with work.step("number"):
-            evidence = propose_clusters(data, choice)
-            k = evidence.n_clusters
-    if k > len(data):
-        raise InputError(
-            f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
-        )
+    k, evidence = _number_of_clusters(data, choice, parameters.pop("n_clusters", None), work)
     parameters["n_components" if choice.method == "mixture" else "n_clusters"] = k
     model = make_model(replace(choice, parameters=parameters), data)
     with work.step("clustering", model):
@@ -88,6 +80,21 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     estimator = "model" if last_step(model) is model else "model[-1]"
     python = ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
     return Result(model, work, facts, lines, sections, python, files)
+
+
+def _number_of_clusters(
+    data: Data, choice: Choice, k: int | None, work: Work
+) -> tuple[int, Evidence | None]:
+    """Return the given number of clusters, or a proposed number with its evidence."""
+    if k is None:
+        with work.step("number"):
+            evidence = propose_clusters(data, choice)
+        return evidence.n_clusters, evidence
+    if k > len(data):
+        raise InputError(
+            f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
+        )
+    return k, None
 
 
 def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:
