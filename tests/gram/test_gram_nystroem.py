@@ -15,7 +15,7 @@ from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
 from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
-from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed
+from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, Sigmoid
 
 every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++"])
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
@@ -267,3 +267,10 @@ def test_blocks_of_single_precision_are_summed_in_double(storage, monkeypatch):
     features = anchor_coordinates(kernel, X, anchors, storage=storage)
     assert features.combine(np.ones(9, dtype=np.float32)).tolist() == [2**24 + 8]
     assert features.combine(np.ones((9, 2), dtype=np.float32)).shape == (2, 1)
+
+
+def test_values_at_given_anchors_are_checked():
+    X = np.array([[1.0], [2.0], [3.0]])
+    kernel = Sigmoid(gamma=0.1, coef0=-1.0).fit(X)
+    with pytest.raises(ValueError, match=r"not positive definite on these data \(at anchor 0\)"):
+        choose_anchors(kernel, X, 2, anchors=[0, 1])
