@@ -383,21 +383,21 @@ def image_page(found: Findings) -> list[str]:
         "## Images",
         "",
         "Signal-to-noise ratio in dB: ten times the logarithm of the variance of the clean image "
-        "over the mean squared error. Gaussian noise of the standard deviation beside the name, "
-        "in units of 1/255. 8 x 8 patches, two pixels apart, throughout. *Automatic*: "
-        "`PatchDenoiser()` with its defaults; it sees the noisy image alone. *blend = 1*: the "
-        "same model, all of the change made. *Linear PCA, automatic*: the same choices for the "
-        "linear kernel. With the *same number* of components and with its *best number*, the best "
-        "in hindsight with the clean image at hand, linear PCA has all patches to learn from "
-        "(kernel PCA 1,000 of them), and makes all of the change. Non-local means: scikit-image's "
-        "fast mode, 5 x 5 patches, distance 6, h = 0.8 of the estimated noise.",
+        "over the mean squared error. The number after the name is the standard deviation of the "
+        "Gaussian noise, in units of 1/255. All methods use 8 x 8 patches, two pixels apart. "
+        "*Automatic*: `PatchDenoiser()` with its defaults; it uses only the noisy image. *blend = "
+        "1*: the same model with blend 1. *Linear PCA, automatic*: parameters are chosen in the "
+        "same way for the linear kernel. *Same number*, *best number*: linear PCA with as many "
+        "components, or with the number that is best for the clean image; it learns from all "
+        "patches (kernel PCA from 1,000) and has blend 1. Non-local means: scikit-image's fast "
+        "mode, 5 x 5 patches, distance 6, h = 0.8 of the estimated noise.",
         "",
         *table(["image, noise", *methods], values),
         "",
         *verdict(found, settings),
         "",
-        "What was chosen (σ for pixels from 0 to 1; beside it σ in units of the root mean squared "
-        "distance between patches), and seconds on the machine that wrote this.",
+        "Chosen parameters (σ for pixels from 0 to 1, and in units of the root mean squared "
+        "distance between patches), and run time in seconds.",
         "",
         *table(
             [
@@ -443,9 +443,9 @@ def paper_page(found: Findings, settings: list[tuple[Any, ...]]) -> list[str]:
     return [
         "",
         "The paper's parameters (four sub-images, 11 x 11 windows two pixels apart, σ = 1, 20 "
-        "components, all of the change made, 1,000 training windows for each sub-image) give "
-        f"{text} on {next(iter(values))[1]}. The paper reports 13.5 dB on another image, with a "
-        "noise that it does not state.",
+        f"components, blend 1, 1,000 training windows for each sub-image) give {text} on "
+        f"{next(iter(values))[1]}. The paper reports 13.5 dB on another image, with a noise level "
+        "that it does not state.",
     ]
 
 
@@ -473,12 +473,13 @@ def motion_page(found: Findings) -> list[str]:
     return [
         "## Motion",
         "",
-        "The part of the mean squared error that is removed from a walk: frames x 31 joints x 3 "
-        "coordinates in metres, absolute, with Gaussian noise of the given standard deviation. "
-        "*The paper's*: σ = √1.5 and 25 components, all of the change made. *Automatic*: "
-        "`SequenceDenoiser()` with its defaults. Linear PCA: with the same automatic choices, with "
-        "as many components as kernel PCA, and with its best number in hindsight. The filter is "
-        "what one would otherwise use: Butterworth, fourth order, forth and back.",
+        "The fraction of the mean squared error that is removed from a walk: frames x 31 joints x "
+        "3 coordinates in metres, absolute, with Gaussian noise of the given standard deviation. "
+        "*The paper's*: σ = √1.5, 25 components and blend 1. *Automatic*: `SequenceDenoiser()` "
+        "with its defaults. Linear PCA: with parameters chosen in the same way, with as many "
+        "components as kernel PCA, and with the number that is best for the clean walk. The "
+        "filter is the usual alternative: a Butterworth filter of fourth order, applied forwards "
+        "and backwards.",
         "",
         *table(
             [
@@ -495,15 +496,15 @@ def motion_page(found: Findings) -> list[str]:
         ),
         "",
         f"The paper reports {PAPER_REMOVED:.1%}, without its noise level or units. With its σ and "
-        f"number of components, in metres, within three points of that: {near}. The automatic "
-        f"choice is better than linear PCA with its best number in "
+        "number of components, and coordinates in metres, these settings are within three points "
+        f"of it: {near}. The automatic choice is better than linear PCA with its best number in "
         f"{len(settings) - len(worse)} of {len(settings)} settings.",
         "",
         "![motion](denoising_motion.png)",
         "",
-        "Some frames of the walk on its way, and all of it, with the paper's σ and number of "
-        "components: the original in grey, over it in colour the noisy and the cleaned walk (as in "
-        "the paper's Figure 4 and its films).",
+        "Some frames of the walk, and an animation, with the paper's σ and number of components: "
+        "the original in grey, with the noisy and the denoised walk in colour (as in the paper's "
+        "Figure 4 and its films).",
         "",
         "![frames](denoising_walk.png)",
         "",

@@ -69,11 +69,11 @@ def page(rows: list[Row]) -> str:
         "# Noisy walks: excess error over passes",
         "",
         "Written by `experiments/kha/motion.py` (`make experiments`); do not edit. Frames of the "
-        f"first trial, 31 joints in metres, {N_COMPONENTS} components, Gaussian kernel with "
-        "σ = √1.5 (KHA paper, Figure 4, left, which shows curves without figures; it tells "
-        "neither the walk nor its units nor the noise). E(A)/E_min - 1, geometric means over "
-        f"{count(len(found.seeds), 'seed')}; no Rayleigh-Ritz step, no pilot; gains as on the page "
-        "of [USPS](usps.md).",
+        f"first trial, 31 joints in metres, {N_COMPONENTS} components, Gaussian kernel with σ = "
+        "√1.5 (KHA paper, Figure 4, left, which shows curves without numbers; the paper does not "
+        "give the walk, its units or the noise). The excess error is E(A)/E_min - 1, as a "
+        f"geometric mean over {count(len(found.seeds), 'seed')}. There is no Rayleigh-Ritz step "
+        "and no pilot. Gains are as on the page of [USPS](usps.md).",
         "",
         "![Excess error over passes](motion.png)",
     ]
@@ -82,7 +82,7 @@ def page(rows: list[Row]) -> str:
     without = [walk for walk in found.kernels if ("smd", "zero") not in found.settings(walk)]
     if without:
         text += ["", f"KHA-SMD from ρ_0 = 0 was not run with {'; '.join(without)}."]
-    text += ["", "## What holds and what does not", ""]
+    text += ["", "## Orders", ""]
     text += [line for walk in found.kernels for line in usps.orderings(found, walk)]
     return "\n".join(text) + "\n"
 

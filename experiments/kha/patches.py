@@ -403,21 +403,22 @@ def page(rows: list[Row]) -> str:
     found = Findings(rows)
     n = round(math.sqrt(found.n_windows))
     text = [
-        "# A noisy image, cleaned by kernel PCA of its windows",
+        "# Denoising an image by kernel PCA of its windows",
         "",
-        "Written by `experiments/kha/patches.py` (`make experiments`); do not edit. The KHA paper, "
-        "§5.2 and Figure 2, with the cameraman instead of the paper's image: four quarters, of "
-        f"each {found.n_windows:,} windows ({n} x {n}) of {WINDOW} x {WINDOW} pixels, {STEP} "
-        f"pixels apart, {N_COMPONENTS} components, Gaussian kernel with σ = {SIGMA:g} for pixels "
-        f"from 0 to 1. So many windows need {BEFORE + AFTER} pixels more than a quarter has: it is "
-        f"mirrored at its edges, the border pixel repeated, by {BEFORE} pixels before and {AFTER} "
-        "after it. Windows are projected on the components as these come, without a Rayleigh-Ritz "
-        "step, and the pre-images (a fixed point from the noisy window) are averaged where they "
-        "overlap. *Excess error*: E(A)/E_min - 1, the mean over the quarters. *Signal-to-noise "
-        "ratio*: the variance of the clean image over the mean squared error, in dB. *Hand-tuned*: "
-        "the paper's start and gains, by a local search over {1, 2, 5}·10^b in each quarter for "
-        f"the least error after {found.n_passes} passes; KHA-SMD keeps the η0 of KHA/et and tunes "
-        "μ. *Automatic*: the default start and gains.",
+        "Written by `experiments/kha/patches.py` (`make experiments`); do not edit. The KHA "
+        "paper, §5.2 and Figure 2, with the cameraman instead of the paper's image: four "
+        f"quarters, of each {found.n_windows:,} windows ({n} x {n}) of {WINDOW} x {WINDOW} "
+        f"pixels, {STEP} pixels apart, {N_COMPONENTS} components, Gaussian kernel with σ = "
+        f"{SIGMA:g} for pixels from 0 to 1. This number of windows needs {BEFORE + AFTER} more "
+        "pixels than a quarter has, so each quarter is mirrored at its edges (the border pixel is "
+        f"repeated), by {BEFORE} pixels before and {AFTER} after it. Windows are projected on the "
+        "components, without a Rayleigh-Ritz step. The pre-images (by fixed-point iteration from "
+        "the noisy window) are averaged where they overlap. *Excess error*: E(A)/E_min - 1, the "
+        "mean over the quarters. *Signal-to-noise ratio*: the variance of the clean image over "
+        "the mean squared error, in dB. *Hand-tuned*: the paper's start and gains, tuned by a "
+        "local search over {1, 2, 5}·10^b in each quarter for the smallest error after "
+        f"{found.n_passes} passes; KHA-SMD uses the η0 of KHA/et and tunes μ. *Automatic*: the "
+        "default start and gains.",
         "",
         "![Error and signal-to-noise ratio over passes](patches.png)",
         "",
@@ -465,7 +466,7 @@ def errors_table(found: Findings) -> list[str]:
     ]
     return [
         f"Means over the quarters and {count(len(found.seeds), 'seed')} (noise, start and order); "
-        f"beyond {found.n_passes} passes of the first seed{found.long.place}.",
+        f"beyond {found.n_passes} passes, only the first seed{found.long.place}.",
         "",
         *table(header, cells),
     ]
@@ -494,13 +495,13 @@ def claims(found: Findings) -> list[str]:
     return [
         f"- KHA/et after {found.n_passes} passes ({scientific(et)}) is better than the constant "
         f"gain after {found.n_long} ({scientific(old)}{long.place}): {verdict}.",
-        "- The paper has KHA/et two orders of magnitude below KHA after 50 passes, and KHA/t "
+        "- In the paper, KHA/et is two orders of magnitude below KHA after 50 passes, and KHA/t a "
         f"little below; here, after {found.n_passes}, KHA/et is "
         f"{at_end['KHA'] - at_end['KHA/et']:+.1f} orders below, KHA/t "
         f"{at_end['KHA'] - at_end['KHA/t']:+.1f}.",
-        "- The paper has KHA-SMD one order below KHA/et; here, with gains tuned as there, it is "
-        f"{at_end['KHA/et'] - at_end['KHA-SMD']:+.1f} orders below (geometric means over the "
-        "quarters).",
+        "- In the paper, KHA-SMD is one order below KHA/et; here, with gains tuned in the same "
+        f"way, it is {at_end['KHA/et'] - at_end['KHA-SMD']:+.1f} orders below (geometric means "
+        "over the quarters).",
         f"- The cleaned image{long.place}: {old_snr:.2f} dB after {found.n_long} passes of the "
         f"constant gain, {et_snr:.2f} dB after {found.n_passes} of KHA/et "
         f"({et_snr - old_snr:+.2f} dB; in the paper {PAPER_SNR - OLD_SNR:+.2f}). The whole image: "
@@ -519,13 +520,12 @@ def level_page(found: Findings) -> list[str]:
         for level in found.levels
     ]
     return [
-        f"The paper does not tell it, and gives {PAPER_SNR:g} dB for its cleaned image. With the "
-        "exact components, of the levels at which the cleaned image is better than the noisy one "
+        f"The paper does not give the noise level; its denoised image has {PAPER_SNR:g} dB. Among "
+        "the levels at which denoising with the exact components improves the image "
         f"({', '.join(map(plain, found.helped)) or 'none'}), {found.level:g} comes nearest to "
-        "that; it was chosen for what stands above. At the others the projection takes more from "
-        "the windows than the noise. The last column is the excess error with the constant gain "
-        f"{OLD_GAIN:g} after {found.n_passes} passes, of the first seed, the mean over the "
-        "quarters.",
+        "that, and is used above. At the other levels, the projection removes more signal than "
+        f"noise. The last column is the excess error with the constant gain {OLD_GAIN:g} after "
+        f"{found.n_passes} passes for the first seed, averaged over the quarters.",
         "",
         *table(["noise", "SNR, noisy", "SNR, exact kernel PCA", "excess error, KHA"], cells),
     ]

@@ -252,13 +252,13 @@ def page(rows: list[Row]) -> str:
         "",
         "Written by `experiments/kha/starts.py` (`make experiments`); do not edit. The first 100 "
         f"USPS images of each digit, {N_COMPONENTS} components, automatic gains. Excess errors: "
-        f"the median over {count(found.n_seeds, 'seed')}, in brackets the least and the largest. "
-        "Sweeps: all rows of K that a run asked for (start, passes, error estimates), divided by "
-        "their number l. Centring is one sweep more for every method, and not counted.",
+        f"the median over {count(found.n_seeds, 'seed')}, with minimum and maximum in brackets. "
+        "Sweeps: all rows of K that a run requested (start, passes, error estimates), divided by "
+        "their number l. Centring takes one more sweep for every method, which is not counted.",
         "",
         "![Excess errors over passes and over sweeps](starts.png)",
         "",
-        "## What holds and what does not",
+        "## Findings",
         "",
     ]
     for kernel in found.kernels:
@@ -274,8 +274,8 @@ def page(rows: list[Row]) -> str:
         "",
         "## How far the gains have decayed when a pilot's first pass begins",
         "",
-        "Excess error, geometric mean over the seeds, when t begins at so many passes; *automatic* "
-        "is what the solver chooses by the residual of the pilot.",
+        "Excess error, geometric mean over the seeds, if t starts at this number of passes; "
+        "*automatic* is the solver's choice, from the residual of the pilot.",
         "",
         *head_table(found),
     ]
@@ -340,9 +340,9 @@ def head_claims(found: Findings) -> list[str]:
         mean = geometric_mean(ratios.values())
         lines.append(
             f"- Head start of a pilot: after {count(n_pass, 'pass', 'passes')} the error with the "
-            f"automatic one is {mean:.2g} times that with the best of "
-            f"{', '.join(map(str, HEADS))} for each of {len(ratios)} matrices (geometric mean); at "
-            f"the worst {ratios[worst]:.2g} times, on {worst}."
+            f"automatic one is {mean:.2g} times that with the best of {', '.join(map(str, HEADS))} "
+            f"for each of {len(ratios)} matrices (geometric mean); in the worst case "
+            f"{ratios[worst]:.2g} times, on {worst}."
         )
     raised = [
         matrix

@@ -287,21 +287,21 @@ def page(rows: list[Row]) -> str:
         "# USPS digits: excess error over passes",
         "",
         "Written by `experiments/kha/usps.py` (`make experiments`); do not edit. The first 100 "
-        f"images of each digit, {N_COMPONENTS} components (KHA paper, Figure 1, which shows curves "
-        "without figures). E(A)/E_min - 1, geometric means over "
-        f"{count(len(found.seeds), 'seed')}; no Rayleigh-Ritz step, no pilot. *Hand-tuned*: the "
-        "paper's start and gains, η0 by a local search over {1, 2, 5}·10^b for the least error "
-        f"after {found.n_passes} passes, all seeds together; KHA-SMD keeps the η0 of KHA/et and "
-        "tunes μ, as in the paper, and begins with the printed ρ_0 = 1. *ρ_0 = 0*: the same from "
-        "the gains of KHA/et. *η0 of its own*: both are searched for. *Automatic*: the "
-        "default start and gains, nothing tuned. A run counts as diverged when its error ends "
-        "above that of no components at all.",
+        f"images of each digit, {N_COMPONENTS} components (KHA paper, Figure 1, which shows "
+        "curves without numbers). The excess error is E(A)/E_min - 1, as a geometric mean over "
+        f"{count(len(found.seeds), 'seed')}. There is no Rayleigh-Ritz step and no pilot. "
+        "*Hand-tuned*: the paper's start and gains, with η0 from a local search over {1, 2, "
+        f"5}}·10^b for the smallest error after {found.n_passes} passes over all seeds. As in the "
+        "paper, KHA-SMD uses the η0 of KHA/et, tunes μ, and starts with the printed ρ_0 = 1. *ρ_0 "
+        "= 0*: the same, starting with the gains of KHA/et. *η0 of its own*: both η0 and μ are "
+        "searched for. *Automatic*: the default start and gains, without tuning. A run has "
+        "diverged if its final error is larger than with no components at all.",
         "",
         "![Excess error over passes](usps.png)",
     ]
     for kernel in found.kernels:
         text += ["", f"## {kernel[0].upper()}{kernel[1:]} kernel", "", *errors_table(found, kernel)]
-    text += ["", "## What holds and what does not", ""]
+    text += ["", "## Orders", ""]
     text += [line for kernel in found.kernels for line in orderings(found, kernel)]
     for kernel in found.kernels:
         text += [
@@ -342,7 +342,7 @@ def orderings(found: Findings, kernel: str) -> list[str]:
             lines.append(
                 f"- {kernel}, {GAINS[gains]}: {METHODS[better]} ({scientific(a[-1])}) below "
                 f"{METHODS[worse]} ({scientific(b[-1])}) after {found.n_passes} passes: {verdict}; "
-                f"it is below at {n_better} of {len(a)} marks."
+                f"below at {n_better} of {len(a)} measured passes."
             )
     return lines
 
@@ -365,10 +365,10 @@ def fates(found: Findings, kernel: str) -> list[str]:
         for mu, by_seed in rates.items()
     ]
     return [
-        f"η0 = {plain(eta0)}, ρ_0 = 1 (gains begin at e times those of KHA/et), "
-        f"{count(len(rates), 'value')} of μ tried: with {some} of them at least one seed diverges, "
-        f"with {every} every seed that was run. With an η0 of its own, {plain(own[0])}, and "
-        f"μ = {plain(own[1])} the error is {own_error}. With the automatic start and gains "
+        f"η0 = {plain(eta0)}, ρ_0 = 1 (gains start at e times those of KHA/et). "
+        f"{count(len(rates), 'value')} of μ were tried: with {some} of them at least one seed "
+        f"diverges, with {every} every seed that was run. With an η0 of its own, {plain(own[0])}, "
+        f"and μ = {plain(own[1])} the error is {own_error}. With the automatic start and gains "
         f"{n_lost} of {len(automatic)} seeds diverge, and the error is "
         f"{scientific(geometric_mean(automatic))}.",
         "",

@@ -389,16 +389,16 @@ def page(rows: list[Row]) -> str:
         "",
         "Written by `experiments/kpga/clustering.py` (`make experiments`); do not edit. Error "
         "rates in percent under the best matching of clusters with classes (kPGA paper, Figure 5, "
-        f"which shows box plots without figures). {count(len(found.repeats), 'repeat')}, each of "
-        "70 % of the points of each class; features as they are published, of vote the 232 rows "
-        f"without a missing value; Gaussian kernel, σ² the mean squared distance; Q = {modes}. "
-        "Both mixtures have full covariances, the same starts (kernel k-means from farthest "
-        f"points, {N_STARTS} of them, the likeliest kept; covariances to begin with that borrow "
-        "from those within all clusters), the same least variance "
-        f"({DEFAULT.reg_covar:g} of the mean variance of all points; scikit-learn adds it, ours "
-        "is a floor), and stop alike. "
-        "± is the standard error over repeats, whose points overlap: it is smaller than that of "
-        "fresh samples would be.",
+        "which shows box plots without numbers). There are "
+        f"{count(len(found.repeats), 'repeat')}, each with 70 % of the points of each class. "
+        "Features are as published; vote is reduced to the 232 rows without missing values. "
+        f"Gaussian kernel, where σ² is the mean squared distance; Q = {modes}. Both mixtures have "
+        "full covariances and the same stopping rule. They have the same starts: kernel k-means "
+        f"from farthest points, {N_STARTS} times, with initial covariances shrunk towards the "
+        "pooled one; the run with the highest likelihood is kept. They have the same minimum "
+        f"variance: {DEFAULT.reg_covar:g} of the mean variance of all points, which scikit-learn "
+        "adds, and which is a floor in ours. ± is the standard error over repeats. The repeats "
+        "share points, so it is smaller than it would be for independent samples.",
         "",
         *claims(found),
         "",
@@ -408,22 +408,21 @@ def page(rows: list[Row]) -> str:
         "",
         *main_table(found),
         "",
-        "The majority error is that of one cluster of all points. Where all methods are above it, "
-        "the classes are not clusters.",
+        "The majority error is that of a single cluster of all points. If all methods are above "
+        "it, the classes are not clusters.",
         "",
         "## Modes",
         "",
-        "The best Q is chosen with the labels. A mixture is called saturated from the Q on at "
-        f"which more than 99 % of the points have a posterior above {SATURATED}. Moved, in "
-        "percent: the least share of points that are not in the cluster of kernel k-means, over "
-        "the starts, at the fewest and the most modes; where it is 0, EM has returned what it was "
-        "given.",
+        "The best Q is chosen with the labels. A mixture is saturated from the first Q at which "
+        f"more than 99 % of the points have a posterior above {SATURATED}. Moved: the percentage "
+        "of points that EM moved from their cluster of kernel k-means, the minimum over the "
+        "starts, with the fewest and the most modes; if it is 0, EM returned its start.",
         "",
         *modes_table(found),
         "",
         "## Other settings",
         "",
-        "kPGA less kPCA, points of error (negative: kPGA is better).",
+        "Error of kPGA minus that of kPCA, in points (kPGA is better if negative).",
         "",
         *settings_table(found),
     ]
@@ -431,7 +430,7 @@ def page(rows: list[Row]) -> str:
 
 
 def claims(found: Findings) -> list[str]:
-    """Say what was hoped for, and where it is not so."""
+    """Say what was expected, and where it does not hold."""
     n = len(found.names)
     measured = {name: found.difference(name) for name in found.names}
     every = {name: found.every_difference(name) for name in found.names}
@@ -439,24 +438,24 @@ def claims(found: Findings) -> list[str]:
     sure = [name for name in found.names if two_errors_below(measured[name])]
     against = [name for name in found.names if two_errors_below(-measured[name])]
     return [
-        "- Hoped for: the error of the kPGA mixture, averaged over Q, is at or below that of the "
+        "- Expected: the error of the kPGA mixture, averaged over Q, is at or below that of the "
         "kPCA mixture on most sets.",
-        f"- Averaged over the Q measured it {verdict(measured)}",
+        f"- Averaged over the measured Q, this {verdict(measured)}",
         *(
             []
             if found.every_mode
             else [
-                f"- Averaged over every Q from {found.modes[0]} to {found.modes[-1]} alike, those "
-                f"not measured taken from straight lines between, it {verdict(every)}"
+                f"- Averaged over every Q from {found.modes[0]} to {found.modes[-1]}, with linear "
+                f"interpolation between the measured ones, this {verdict(every)}"
             ]
         ),
         best_claim(found),
-        "- With the paper's rule for labels (densities without the weights), over the Q measured, "
-        f"it {verdict(by_density)}",
+        "- With the paper's rule for labels (densities without the weights), averaged over the "
+        f"measured Q, this {verdict(by_density)}",
         f"- The differences exceed two standard errors on {len(sure)} of {n} in favour of kPGA "
         f"({', '.join(sure) or 'none'}) and on {len(against)} against it "
         f"({', '.join(against) or 'none'}); on the other {n - len(sure) - len(against)} the two "
-        "mixtures cannot be told apart here.",
+        "mixtures are not significantly different.",
         *(spectral_claim(found, method) for method in SPECTRAL.values()),
         majority_claim(found),
     ]
@@ -474,16 +473,16 @@ def best_claim(found: Findings) -> str:
         if name not in kept
     ]
     return (
-        "- Looked at after the averages: each at its own best Q, which is unknown without the "
-        "labels (the paper's “lowest error rates over all Q”), kPGA is at or below on "
-        f"{len(kept)} of {len(best)}; above on {', '.join(above) or 'none'}."
+        "- Also, with each method at its own best Q, which is unknown without the labels (the "
+        f"paper's “lowest error rates over all Q”), kPGA is at or below kPCA on {len(kept)} of "
+        f"{len(best)}; above on {', '.join(above) or 'none'}."
     )
 
 
 def verdict(differences: dict[str, NDArray[np.float64]]) -> str:
     kept = [name for name, values in differences.items() if at_or_below(values)]
     lost = [name for name in differences if name not in kept]
-    word = "is so" if 2 * len(kept) > len(differences) else "**is not so**"
+    word = "holds" if 2 * len(kept) > len(differences) else "**does not hold**"
     return f"{word}: on {len(kept)} of {len(differences)}; above on {', '.join(lost) or 'none'}."
 
 

@@ -74,17 +74,17 @@ def measure(quick: bool) -> list[Row]:
 def page(rows: list[Row]) -> str:
     found = {(row["degree"], row["components"], row["method"]): row for row in rows}
     text = [
-        "# ORL faces: neighbourhoods kept by kernel PCA and kernel PGA",
+        "# ORL faces: neighbourhood preservation of kernel PCA and kernel PGA",
         "",
         "Written by `experiments/kpga/faces.py` (`make experiments`); do not edit. The mean over "
-        "κ = 1 … 399 of the fraction of κ-neighbourhoods kept (kPGA paper, Figures 3 and 4, which "
-        "show it as curves without figures). In brackets: the part of all κ at which kernel PGA "
-        "keeps at least as much as kernel PCA. The paper's claim is that kernel PGA is better for "
-        "all degrees and numbers of components.",
+        "κ = 1 … 399 of the fraction of κ-neighbourhoods preserved (kPGA paper, Figures 3 and 4, "
+        "which are curves without numbers). In brackets: the fraction of κ at which kernel PGA is "
+        "at least as good as kernel PCA. The paper's claim is that kernel PGA is better for all "
+        "degrees and numbers of components.",
         "",
         *(summary(name, rows) for name in METHODS if name != "kPCA"),
         "",
-        "![Neighbourhoods kept over the number of components](faces.png)",
+        "![Neighbourhood preservation over the number of components](faces.png)",
     ]
     for degree in dict.fromkeys(row["degree"] for row in rows):
         text += [
@@ -112,7 +112,7 @@ def summary(name: str, rows: list[Row]) -> str:
     named = [f"degree {r['degree']} with {r['components']} components" for r in worse]
     return (
         f"- {name}: better on average over κ in {len(on_average)} of {len(ours)} settings, at all "
-        f"κ in {len(always)}; worse on average at {', '.join(named) or 'none'}."
+        f"κ in {len(always)}; worse on average for {', '.join(named) or 'none'}."
     )
 
 
@@ -122,8 +122,8 @@ def compared(rows: list[Row]) -> list[Compared]:
     return [
         Compared.order(
             said["where"],
-            f"degree {degree}, {q} components: kPGA (along the sphere) before {said['than']}, mean "
-            "over κ (all faces, nothing to repeat)",
+            f"degree {degree}, {q} components: kPGA (geodesic distances) better than "
+            f"{said['than']}, mean over κ (all faces, no repeats)",
             value - found[degree, q, said["than"]],
             0.0,
         )

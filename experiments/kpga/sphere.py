@@ -379,21 +379,20 @@ def page(rows: list[Row]) -> str:
     text = [
         "# A simulated sphere: kernel PCA and kernel PGA",
         "",
-        "Written by `experiments/kpga/sphere.py` (`make experiments`); do not edit. "
-        f"{N_POINTS} unit vectors of R^{N_DIMENSIONS} from a von Mises-Fisher law on a random "
-        f"subsphere S², the linear kernel; {count(found.n_draws, 'draw')} of each concentration, "
-        "which the paper does not say (kPGA paper, §6.1 and Figure 2, which shows curves of one "
-        "draw without figures). The quality is the fraction of all κ-neighbourhoods that the Q "
-        "coordinates keep, κ = 1 … "
-        f"{N_POINTS - 1}; after kernel PGA by Euclidean distances between coordinates, and by "
-        "distances along the sphere between the re-mapped points. ± is the standard error over "
-        "draws.",
+        f"Written by `experiments/kpga/sphere.py` (`make experiments`); do not edit. {N_POINTS} "
+        f"unit vectors of R^{N_DIMENSIONS} from a von Mises-Fisher distribution on a random "
+        f"subsphere S², linear kernel, {count(found.n_draws, 'draw')} for each concentration "
+        "(kPGA paper, §6.1 and Figure 2). The paper does not give the concentration, and its "
+        "curves of one draw have no numbers. The quality is the fraction of all κ-neighbourhoods "
+        f"that the Q coordinates preserve, κ = 1 … {N_POINTS - 1}; for kernel PGA, with Euclidean "
+        "distances between coordinates, and with geodesic distances between points mapped back to "
+        "the sphere. ± is the standard error over draws.",
         "",
         *fit_claims(found),
         *kept_claims(found),
         *modes_claims(found),
         "",
-        "![The sphere, neighbourhoods kept over κ, eigenvalues and modes](sphere.png)",
+        "![The sphere, neighbourhood preservation over κ, eigenvalues and modes](sphere.png)",
         "",
         f"## Eigenvalues at concentration {plain(found.best)}, the best fit",
         "",
@@ -401,12 +400,13 @@ def page(rows: list[Row]) -> str:
         "",
         "## Every concentration",
         "",
-        "The misfit is the root mean square of the distances of the five printed eigenvalues from "
-        "our means, in standard deviations of one draw. Neighbourhoods kept: mean over all κ.",
+        "The misfit is the root mean square difference between the five printed eigenvalues and "
+        "our means, in standard deviations of one draw. Neighbourhood preservation is the mean "
+        "over all κ.",
         "",
         *concentration_table(found),
         "",
-        "## Modes that hold 90 % of the energy",
+        "## Modes needed for 90 % of the energy",
         "",
         *modes_section(found),
     ]
@@ -427,11 +427,11 @@ def fit_claims(found: Findings) -> list[str]:
     ratio = found.row(best, PGA, 0, RATIO)
     printed = printed_ratio()
     return [
-        f"- Of the concentrations tried, {plain(best)} fits the printed eigenvalues best: they are "
-        f"{found.misfit(best):.2f} deviations of one draw away (root mean square); farther than 2 "
-        f"are {', '.join(off) or 'none'}.",
+        f"- Of the concentrations tried, {plain(best)} fits the printed eigenvalues best: they "
+        f"are {found.misfit(best):.2f} deviations of one draw away (root mean square); more than "
+        f"2 deviations away: {', '.join(off) or 'none'}.",
         "- The paper: kernel PCA has three non-zero eigenvalues, kernel PGA two. "
-        f"{'So it is' if as_said else '**Not so**'} in every draw at every concentration.",
+        f"{'**True**' if as_said else '**Not true**'} in every draw at every concentration.",
         f"- The printed eigenvalues of kernel PGA sum to {printed:.3f} times the first two of "
         f"kernel PCA; in our draws to {ratio['mean']:.3f}, with a deviation of "
         f"{ratio['deviation']:.3f} from draw to draw, of which that is "
@@ -462,13 +462,14 @@ def kept_claims(found: Findings) -> list[str]:
     n = len(found.concentrations)
     return [
         f"- The paper: with Q = 1 both “perform comparably”. At {plain(best)}, the mean over κ: "
-        f"kPCA {means[PCA][0]:.3f}; more than that by {', '.join(one)}.",
+        f"kPCA {means[PCA][0]:.3f}; differences from kPCA {', '.join(one)}.",
         f"- The paper: with Q = 2 kernel PGA “clearly outperforms”. At {plain(best)}: kPCA "
-        f"{means[PCA][1]:.3f}; more than that by {', '.join(two)}. More by over two standard "
-        f"errors at {ahead[0]} of {n} concentrations (kPGA) and at {ahead[1]} (kPGA, geodesic).",
+        f"{means[PCA][1]:.3f}; differences from kPCA {', '.join(two)}. Significantly better (two "
+        f"standard errors) at {ahead[0]} of {n} concentrations (kPGA) and at {ahead[1]} (kPGA, "
+        "geodesic).",
         "- The paper: with Q = 2 kernel PGA preserves the neighbourhoods “for almost every value "
-        f"of κ”. The share of κ at which at least {ALMOST} of them is kept: "
-        f"{', '.join(almost)}; in brackets the least over κ, both as means of the draws.",
+        f"of κ”. Fraction of κ at which at least {ALMOST} of them are preserved, with the minimum "
+        f"over κ in brackets, averaged over draws: {', '.join(almost)}.",
     ]
 
 
@@ -507,7 +508,7 @@ def eigenvalue_table(found: Findings) -> list[str]:
         ]
         for method, n, value, row in found.eigenvalues(found.best)
     ]
-    header = ["eigenvalue", "paper", "ours", "deviation of one draw", "paper less ours / deviation"]
+    header = ["eigenvalue", "paper", "ours", "deviation of one draw", "(paper - ours) / deviation"]
     return table(header, cells)
 
 
@@ -539,12 +540,12 @@ def modes_section(found: Findings) -> list[str]:
     variants = found.variants()
     absent = [name for name in NAMES if name not in found.names]
     return [
-        "Gaussian kernel, σ² the mean squared distance; whole sets. The paper speaks of kernel "
-        "PCA, does not name its two sets, nor say whether features are standardised and what "
-        "becomes of missing values; its “energy” may be the sum of the eigenvalues or of their "
-        "squares. Vote: the 232 rows without a missing value, or all 435 with 1/2 for what is "
-        "missing. The variants nearest to the paper first, as far as they are shown; all "
-        f"{len(variants)} are in the CSV. “All but two”: without the two sets of the most modes."
+        "Gaussian kernel, where σ² is the mean squared distance; all points. The paper refers to "
+        "kernel PCA. It does not name the two sets, nor say whether features are standardised and "
+        "how missing values are treated; its “energy” may be the sum of the eigenvalues or of "
+        "their squares. Vote: the 232 rows without missing values, or all 435 rows with missing "
+        "values set to 1/2. The table shows the variants nearest to the paper; all "
+        f"{len(variants)} are in the CSV. “All but two” excludes the two sets with the most modes."
         + (f" Not found, and left out: {', '.join(absent)}." if absent else ""),
         "",
         *table(header, [published, *(variant_cells(found, each) for each in variants[:N_SHOWN])]),

@@ -292,19 +292,19 @@ def page(rows: list[Row]) -> str:
         "",
         "Written by `experiments/krrc/passiflora.py` (`make experiments`); do not edit. 3,319 "
         "leaves of seven classes, 15 landmarks each. In each run 60 % of each class are the "
-        "training part, of which n leaves of each class are drawn to learn from; the other 40 % "
-        "are tested (KRRC paper, its table). Precision and recall are means over the classes; "
-        "**F1** is 2PR/(P + R) of these two, as the paper defines it; **F1 of classes** the mean "
-        "of each class's own, with which the printed F1 is compared: that is not the F1 of the "
-        "printed P and R, and mostly less than both, which 2PR/(P + R) of a split cannot be. "
-        "Accuracy is the mean over classes of one class against the rest, so 0.86 where half of "
-        "the leaves are wrong.",
+        "training part, from which n leaves of each class are drawn for training; the other 40 % "
+        "are the test part (table of the KRRC paper). Precision P and recall R are means over the "
+        "classes. **F1** is 2PR/(P + R) of these means, as the paper defines it. **F1 of "
+        "classes** is the mean of the F1 of each class. The printed F1 is compared with the "
+        "latter, because it is not 2PR/(P + R) of the printed P and R: it is mostly below both. "
+        "Accuracy is the mean over classes of one class against the rest, so it is 0.86 if half "
+        "of the leaves are wrong.",
         "",
-        "Parameters are chosen on the training part alone: those with which most of its leaves "
-        "that were not drawn are recognised. All methods learn from the same leaves. *SVM, "
-        "Gaussian* and *GLM* get coordinates turned to the mean shape of the drawn leaves; *kPCA + "
-        "LDA* stands for kernel Fisher discriminant analysis; *complex Gaussian* is this library's "
-        "own definition, and not compared with the paper's undefined CG and Full PCG.",
+        "Parameters are chosen on the training part alone, by the accuracy on the leaves that "
+        "were not drawn. All methods learn from the same leaves. *SVM, Gaussian* and *GLM* use "
+        "coordinates rotated to the mean shape of the drawn leaves. *kPCA + LDA* stands for "
+        "kernel Fisher discriminant analysis; *complex Gaussian* is this library's own "
+        "definition, and not compared with the paper's undefined CG and Full PCG.",
         "",
         *claims(found),
         "",
@@ -314,7 +314,7 @@ def page(rows: list[Row]) -> str:
         runs = found.n_runs(n_each)
         text += ["", f"## {n_each} leaves of each class, {runs} runs", ""]
         text += result_table(found, n_each)
-        text += ["", "What was chosen, median and range:", "", *choice_table(found, n_each)]
+        text += ["", "Chosen parameters, median and range:", "", *choice_table(found, n_each)]
     text += [
         "",
         "## The leaves",
@@ -351,9 +351,10 @@ def claims(found: Findings) -> list[str]:
             gain, error = found.ahead(VWG, other, n_each)
             (behind if gain > 2 * error else before if gain < -2 * error else near).append(other)
         lines.append(
-            f"- Within the same splits, n = {n_each}, {VWG} is ahead by more than two standard "
-            f"errors of {'; '.join(behind) or 'none'}; behind {'; '.join(before) or 'none'}; not "
-            f"told apart from {'; '.join(near) or 'none'}."
+            f"- Within the same splits, n = {n_each}, {VWG} is significantly better (two standard "
+            f"errors) than {'; '.join(behind) or 'none'}; worse than "
+            f"{'; '.join(before) or 'none'}; not significantly different from "
+            f"{'; '.join(near) or 'none'}."
         )
     return lines
 

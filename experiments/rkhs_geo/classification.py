@@ -336,25 +336,25 @@ def page(rows: list[Row]) -> str:
         "Accuracy in percent on the half of the points that was not trained on, mean and in "
         f"brackets standard deviation over {' or '.join(map(str, repeats))} random halves "
         '(RKHS-GEO paper, Table 2). Gaussian kernel; σ is that of `sigma="mean"` times powers of '
-        f"two from 2^{found.powers[0]} to 2^{found.powers[-1]}. Features standardised by the "
-        "training points, as R's kernlab, from which the paper has its support vector machine, "
-        "does by default; the paper does not say. PerTurbo chooses α by leave-one-out, for each "
-        "σ. German credit is the numeric version.",
+        f"two from 2^{found.powers[0]} to 2^{found.powers[-1]}. Features are standardised with "
+        "the training points. The paper says nothing about this; R's kernlab, which it uses for "
+        "the support vector machine, does so by default. PerTurbo chooses α by leave-one-out, for "
+        "each σ. German credit is the numeric version.",
         "",
-        "**Best σ** is that of the least error on the test points, as in the paper: too good by "
-        "construction. **Chosen σ** uses training points only: PerTurbo's leave-one-out, three "
-        "folds for the support vector machine.",
+        "**Best σ** has the smallest error on the test points, as in the paper; this is too "
+        "optimistic. **Chosen σ** uses training points only: leave-one-out for PerTurbo, "
+        "three-fold cross-validation for the support vector machine.",
         "",
         *claims(found),
         "",
         "![Accuracy over σ, one panel for each set](classification.png)",
         "",
-        "## Best σ, beside the paper",
+        "## Best σ, compared with the paper",
         "",
         *paper_table(found),
         "",
-        "In the copy of the paper at hand the row of Ionosphere has no figures; two rows have no "
-        "name and the support vector machine's figure only, and are taken for Glass and Pima.",
+        "In our copy of the paper the row of Ionosphere has no numbers. Two rows have no name, "
+        "and only the number of the support vector machine; we take them for Glass and Pima.",
         "",
         "## σ chosen on the training points",
         "",
@@ -409,7 +409,7 @@ def claims(found: Findings) -> list[str]:
         if max(found.chosen(n, m)["accuracy"] for m in METHODS) <= found.first(n)["majority"]
     ]
     lines.append(
-        "- No method with its chosen σ is better than naming the largest class always on "
+        "- No method with its chosen σ is better than always predicting the largest class on "
         f"{', '.join(useless) or 'none'}."
     )
     return [*lines, paper_claim(found)]
@@ -428,8 +428,9 @@ def order_claim(found: Findings) -> str:
             agrees = (geodesic[0] > flat[0]) == (gain(found.best, name) > 0)
             (same if agrees else other).append(name)
     return (
-        "- Of the sets for which the paper has both kernels, the better one is the same as there "
-        f"(best σ) on {len(same)} of {len(same) + len(other)}; not on {', '.join(other) or 'none'}."
+        "- Among the sets for which the paper has both kernels, the same kernel is better as in "
+        f"the paper (best σ) on {len(same)} of {len(same) + len(other)}; not on "
+        f"{', '.join(other) or 'none'}."
     )
 
 
@@ -442,8 +443,9 @@ def ends_claim(found: Findings, name: str) -> str:
             shown_each = ", ".join(with_error(row) for row in curve)
             parts.append(f"{setting.name}: {shown_each}")
     return (
-        f"- {name}, geodesic less plain for each σ, ascending, ± standard error (Figure 4: better "
-        f"with small σ, and the two meet at large σ): {'; '.join(parts)}."
+        f"- {name}, accuracy of the geodesic minus the plain kernel for each σ, ascending, ± "
+        "standard error (Figure 4: better with small σ, and converging at large σ): "
+        f"{'; '.join(parts)}."
     )
 
 

@@ -245,25 +245,25 @@ def named(method: str) -> str:
 def page(rows: list[Row]) -> str:
     found = Findings(rows)
     text = [
-        "# Clustering on the sphere: hyperspherical k-means beside others",
+        "# Clustering on the sphere: hyperspherical k-means compared with other methods",
         "",
         "Written by `experiments/rkhs_geo/clustering.py` (`make experiments`); do not edit. "
         "Accuracy in percent, under the best matching of clusters with classes, of "
         f"{count(found.n_repeats, 'repeat')} with different seeds (RKHS-GEO paper, Table 1 and "
-        "Figure 3). Features as they are published, without scaling; of vote the 232 rows "
-        'without a missing value. Gaussian kernel; σ is that of `sigma="mean"` times powers of '
+        "Figure 3). Features are as published, without scaling; vote is reduced to the 232 rows "
+        'without missing values. Gaussian kernel; σ is that of `sigma="mean"` times powers of '
         f"two from 2^{found.powers[0]} to 2^{found.powers[-1]}.",
         "",
         "**The best σ is chosen with the labels, for each method on each set, as in the paper: "
-        "this is impossible without labels.** What can be had without labels are the columns at "
-        '`sigma="mean"`. Standard errors are over the repeats, that is over random starts on the '
-        "same data; they say nothing about other samples.",
+        "this is impossible without labels.** Only the columns for the default, "
+        '`sigma="mean"`, need no labels. Standard errors are over the repeats, over random '
+        "starts on the same data; they say nothing about other samples.",
         "",
         "Methods:",
         "",
         *method_notes(),
         "",
-        "What it shows:",
+        "Findings:",
         "",
         *claims(found),
         "",
@@ -277,12 +277,12 @@ def page(rows: list[Row]) -> str:
         "",
         *mean_table(found),
         "",
-        "## All figures",
+        "## All numbers",
         "",
         "σ as a multiple of the mean one, mean accuracy, standard deviation, standard error, "
-        "the least and the largest of the repeats; the paper's mean and, in brackets, standard "
-        "deviation. In the copy of the paper at hand one of the figures for Ecoli is out of its "
-        "place: 54.1 may belong to kernel k-means, and 50.0 to k-means.",
+        "minimum and maximum over the repeats; the paper's mean, with its standard deviation in "
+        "brackets. In our copy of the paper one of the numbers for Ecoli is misplaced: 54.1 may "
+        "belong to kernel k-means, and 50.0 to k-means.",
         "",
         *full_table(found),
     ]
@@ -292,14 +292,15 @@ def page(rows: list[Row]) -> str:
 def method_notes() -> list[str]:
     return [
         f"- {KMEANS}, {KERNEL}: one start, at random points, as the paper seems to have done; "
-        f"{KERNEL_DEFAULT}: `KernelKMeans` as it is (k-means++, best of ten).",
-        f"- {SPECTRAL}: `KernelSpectralClustering` as it is (Ng, Jordan and Weiss).",
+        f"{KERNEL_DEFAULT}: `KernelKMeans` with its defaults (k-means++, best of ten).",
+        f"- {SPECTRAL}: `KernelSpectralClustering` with its defaults (Ng, Jordan and Weiss).",
         f"- {BOX}: `HypersphericalKMeans` with one start, at centres drawn uniformly from the "
-        "bounding box (the paper says no more than that they are random); "
-        f"{POINTS}: one start at random points; {DEFAULT}: as it is (k-means++, best of ten); "
-        f"{INTRINSIC}: the same with Karcher means that need no pre-image.",
-        "- With pre-image centres a point belongs to the centre that is nearest in the inputs, as "
-        "in k-means; σ changes only how far points pull a centre. So the start decides much.",
+        f"bounding box (the paper says only that they are random); {POINTS}: one start at random "
+        f"points; {DEFAULT}: the defaults (k-means++, best of ten); {INTRINSIC}: the same with "
+        "Karcher means that need no pre-image.",
+        "- With pre-image centres a point belongs to the centre that is nearest in input space, "
+        "as in k-means; σ affects only the positions of the centres. So the result depends "
+        "strongly on the start.",
     ]
 
 
@@ -344,9 +345,9 @@ def ecoli_claim(found: Findings) -> str:
         for name in found.parts
     ]
     return (
-        f"- Ecoli, of which nothing is promised, from the box: {off:+.1f}, which is "
-        f"{abs(off) / both:.1f} standard errors of the two means. Without its smallest classes: "
-        f"{', '.join(parts) or 'not tried'}."
+        "- Ecoli, which has no goal, difference from the paper with starts in the box: "
+        f"{off:+.1f}, which is {abs(off) / both:.1f} standard errors of the two means. Without its "
+        f"smallest classes: {', '.join(parts) or 'not tried'}."
     )
 
 
@@ -373,7 +374,7 @@ def comparisons(found: Findings) -> list[str]:
         if found.best(name, method)["accuracy"] <= found.first(name)["majority"]
     ]
     lines.append(
-        "- No better than one cluster of all points (the majority share): "
+        "- Not better than a single cluster of all points (the fraction of the largest class): "
         f"{', '.join(below) or 'nowhere, at the best σ'}."
     )
     return lines

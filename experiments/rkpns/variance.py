@@ -427,11 +427,11 @@ def page(rows: list[Row]) -> str:
         "# Variance in few modes: nested spheres and principal components",
         "",
         "Written by `experiments/rkpns/variance.py` (`make experiments`); do not edit. Cumulative "
-        "percent of variance (rkPNS paper, Figures 2 and 3), each method's of its own total: "
-        "squared residuals along the sphere, or squared coordinates. Kernel nested spheres with "
-        "p = 2 and the full chain, small spheres as in the paper and great ones, and kernel PCA. "
-        "The kernels are Gaussian, σ² the mean squared distance, and the polynomial (xᵀx')¹⁰, "
-        "normalised.",
+        "percent of variance (rkPNS paper, Figures 2 and 3), relative to the total of each "
+        "method: squared residuals along the sphere, or squared coordinates. Methods: kernel "
+        "nested spheres with p = 2 and the full chain, small (as in the paper) and great, and "
+        "kernel PCA. Kernels: Gaussian, where σ² is the mean squared distance, and the polynomial "
+        "(xᵀx')¹⁰, normalised.",
         "",
         *claims(found),
         "",
@@ -444,11 +444,11 @@ def page(rows: list[Row]) -> str:
         "",
         *sphere_table(found),
         "",
-        "Mean and in brackets standard deviation over draws; the wrap is the arc of the last "
-        "circle that holds all points, in radians, at most 6.28.",
+        "Mean over draws, with the standard deviation in brackets. The wrap is the length of the "
+        "arc of the last circle that contains all points, in radians, at most 6.28.",
         "",
-        "Neighbourhoods kept there with 1 and 2 dimensions (paper: PNS better than PCA with both), "
-        "as areas, see below; in brackets the mean difference from PCA.",
+        "Neighbourhood preservation with 1 and 2 dimensions (paper: PNS is better than PCA with "
+        "both), as areas (see below); the mean difference from PCA is in brackets.",
         "",
         *sphere_quality_table(found),
     ]
@@ -460,12 +460,12 @@ def page(rows: list[Row]) -> str:
         "",
         "## Neighbourhoods",
         "",
-        f"How well neighbourhoods of all sizes are kept (Figure 4), features {RAW}: the area under "
+        f"Neighbourhood preservation over all sizes (Figure 4), features {RAW}: the area under "
         "the rescaled curve of Q(κ) over the logarithm of κ, 100 if perfect and 0 if random. All "
-        f"points; in brackets the mean difference from kPCA over {count(repeats, 'random part')} "
-        f"of 80 %. The embedding dimension D is the least number of modes with {ENOUGH:g} % of the "
-        "variance: over all methods, as in the paper, and without the small spheres, whose first "
-        "mode is inflated where the circle wraps.",
+        f"points; the mean difference from kPCA over {count(repeats, 'random part')} of 80 % is "
+        "in brackets. The embedding dimension D is the smallest number of modes that explains "
+        f"{ENOUGH:g} % of the variance: over all methods, as in the paper, or without small "
+        "spheres, whose first mode is inflated if the points cover most of the circle.",
     ]
     for kernel in KERNELS:
         text += ["", f"### {kernel[0].upper()}{kernel[1:]} kernel", ""]
@@ -499,10 +499,10 @@ def sphere_claim(found: Findings) -> str:
     best = found.nearest()
     figures = " against ".join(" / ".join(f"{x:.0f}" for x in PAPER[m]) for m in (SMALL, FLAT))
     return (
-        f"- On S² the paper has {figures} % with 1 / 2 modes, PNS against PCA, and does not tell "
-        f"the concentration. All four within {NEAR:g} points, mean over draws: at concentration "
-        f"{', '.join(met) or 'none of those tried'}. Nearest at {best:g} (off by {off[best]:.1f} "
-        "at most)."
+        f"- On S² the paper has {figures} % with 1 / 2 modes, PNS against PCA; it does not give "
+        f"the concentration. The means over draws are within {NEAR:g} points of all four numbers "
+        f"at concentration {', '.join(met) or 'none of those tried'}. Nearest at {best:g} (off by "
+        f"{off[best]:.1f} at most)."
     )
 
 
@@ -513,9 +513,9 @@ def sphere_wrap_claim(found: Findings) -> str:
         if found.sphere(value, SMALL)[0]["wrap"] > math.pi
     ]
     return (
-        "- There the small circle goes round more than half, mean wrap above π, at concentration "
-        f"{', '.join(beyond) or 'none'}: the variance of the first mode is that of angles round "
-        "a circle, and two modes are all that a sphere has."
+        "- On S² the points cover more than half of the small circle (mean wrap above π) at "
+        f"concentration {', '.join(beyond) or 'none'}. The variance of the first mode is then that "
+        "of angles around a circle; S² has only two modes."
     )
 
 
@@ -533,8 +533,8 @@ def sphere_quality_claim(found: Findings) -> str:
             f"({min(gain.mean for gain in gains):+.1f} … {max(gain.mean for gain in gains):+.1f})"
         )
     return (
-        "- There PNS with small spheres keeps neighbourhoods better than PCA, by more than two "
-        f"standard errors, with {', '.join(parts)} concentrations."
+        "- On S² PNS with small spheres preserves neighbourhoods significantly better than PCA "
+        f"(two standard errors) with {', '.join(parts)} concentrations."
     )
 
 
@@ -563,7 +563,7 @@ def captured_claim(found: Findings, method: str, features: str) -> str:
             f"{', '.join(where) or 'none'}; of random parts {n_runs - below} of {n_runs}"
             + (f" ({worst:+.2g} at the worst)" if below else "")
         )
-    return f"- {method}, features {features}: at least as much as kPCA. {'. '.join(parts)}."
+    return f"- {method}, features {features}: at least the variance of kPCA. {'. '.join(parts)}."
 
 
 def wrap_claim(found: Findings) -> str:
@@ -577,10 +577,10 @@ def wrap_claim(found: Findings) -> str:
                 f"({min(wraps.values()):.2f} … {max(wraps.values()):.2f})"
             )
     return (
-        f"- The last circle is filled by more than a half, wrap above π (features {RAW}): "
-        f"{'; '.join(parts)}. Where it is, the variance of the first mode, and with it every "
-        "percentage after, is inflated by wrapping, and the curve of small spheres says less about "
-        "the data than that of great ones."
+        "- Sets on which the points cover more than half of the last circle, wrap above π "
+        f"(features {RAW}): {'; '.join(parts)}. On these sets the variance of the first mode, and "
+        "so every cumulative percentage, is inflated; the curve of great spheres describes the "
+        "data better than that of small spheres."
     )
 
 
