@@ -179,6 +179,7 @@ ERRORS = [
     # functions
     (lambda: Embedded("log", Linear())(X), "function of Embedded must be callable; got 'log'"),
     (lambda: Embedded(lambda Z: Z[:-1], Linear())(X), "returned 5 rows for 6 samples"),
+    (lambda: Embedded(lambda Z: Z[:, : len(Z)], Linear()).fit(X)(X[:2]), "X has 2 features"),
     (lambda: Embedded(np.abs, Linear())(np.ma.masked_greater(X, 0.5)), "X of Embedded .*masked"),
     (lambda: Embedded(np.abs, Linear())([[10**400]]), "X of Embedded .*too large"),
     (lambda: FromCallable("linear")(X), r"function of FromCallable must be callable\(X, Y\); got"),

@@ -56,7 +56,7 @@ def test_a_sample_of_all_rows_is_exact(offset):
     assert found.total == pytest.approx(total, rel=1e-10)
     assert found.term_size == pytest.approx(size, rel=1e-10)
     assert found.drift == pytest.approx(distance(base, mean), abs=1e-10)
-    assert found.converged
+    assert found.converged is True
     assert found.gradient_norm <= 1e-12
 
 

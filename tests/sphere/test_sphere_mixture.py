@@ -27,7 +27,7 @@ from orthodrome.kernels import Linear
 from orthodrome.metrics import clustering_error
 from orthodrome.rows import ArrayRows, DaskRows, as_rows
 from orthodrome.sphere import mixture as room
-from orthodrome.sphere._laws import COVARIANCES, estimate_covariances
+from orthodrome.sphere._laws import COVARIANCES, estimate_covariances, scatters_of
 from orthodrome.sphere.mixture import Cloud, Mixture, tangent_frame_at
 
 
@@ -322,3 +322,13 @@ def test_empty_components_restart_at_the_least_likely_points():
     for cloud in clouds(points, np.ones(90)):
         begun = room._reseed_empty(cloud, cloud.expected(first, "karcher"), found.mixture)[0]
         np.testing.assert_array_equal(begun.means[2], points[-1])
+
+
+def test_first_covariances_are_shrunk_towards_the_pooled_one():
+    """By the mass of as many points as there are coordinates."""
+    points, n = unit(np.random.default_rng(0).standard_normal((60, 4)) + 3 * np.eye(4)[0]), 60
+    shares = one_hot((np.arange(n) % 7 > 0).astype(int), 2) / n
+    found = room.first_mixture(points, shares, "full", 0.0, unit_mass=1 / n)
+    scatters, masses, prior = scatters_of(points, shares, found.means), shares.sum(axis=1), 4 / n
+    expected = (scatters + prior * scatters.sum(axis=0)) / (masses + prior)[:, None, None]
+    np.testing.assert_allclose(found.covariances, expected, atol=1e-14)
