@@ -129,10 +129,10 @@ def needed() -> list[Table | Missing]:
         name="Anchors that a trace error takes, by how they are chosen",
         columns=["data", "N", "σ / rule", "trace error", *WAYS, "rpcholesky / uniform"],
         rows=rows,
-        note=f"Medians over {SEEDS} seeds (range); the trace of what the features leave out, of "
-        "the trace of the Gram matrix. Gaussian kernels, σ by the rule, and narrower. Of "
-        f"{len(rows) + without} settings, {without} that take more than {MOST:,} anchors either "
-        "way are left out. rpcholesky took more than uniform, in the median: "
+        note=f"Medians over {SEEDS} seeds (range). The trace error is the fraction of the trace of "
+        "the Gram matrix that the features do not capture. Gaussian kernels, with the default σ "
+        f"and smaller ones. Of {len(rows) + without} settings, {without} that need more than "
+        f"{MOST:,} anchors either way are omitted. Median of rpcholesky above that of uniform: "
         + ("; ".join(more) or "nowhere")
         + ".",
     )
@@ -205,8 +205,8 @@ def on_the_sphere() -> Table:
         note="Relative errors against the exact method: of the variances, at the worst mode, and "
         f"of all coordinates after the best rotation; geometric means over {len(sphere_data())} "
         f"data sets ({', '.join(sphere_data())}) of {N_SPHERE:,} points and {SPHERE_SEEDS} seeds. "
-        f"'unit' is nearer in {nearer[0]} of {len(rows)} settings by the variances, in "
-        f"{nearer[1]} by the coordinates.",
+        f"'unit' has the smaller error of the variances in {nearer[0]} of {len(rows)} settings, "
+        f"and of the coordinates in {nearer[1]}.",
     )
 
 

@@ -110,8 +110,8 @@ def mixtures() -> list[Measured]:
                 accuracy=mixture_error,
                 required=0.02,
                 target=1.5,
-                note="Both from the same labels, with tol=0. Error: share of points in the wrong "
-                "component after these iterations (the groups overlap).",
+                note="Both from the same labels, with tol=0. Error: fraction of points in the "
+                "wrong component after these iterations (the groups overlap).",
             )
         )
         for update in ("karcher", "likelihood")
@@ -144,7 +144,7 @@ def compared_with_geomstats() -> Measured | Missing:
                 accuracy=mixture_error,
                 required=0.02,
                 note="From the same labels; geomstats in a process of its own, its means to the "
-                f"tolerance of its own EM. Error: share of points in the wrong component.{own}",
+                f"tolerance of its own EM. Error: fraction of points in the wrong component.{own}",
             )
         )
         peer.close()
@@ -187,8 +187,8 @@ def k_means() -> list[Measured]:
                 accuracy=group_error,
                 required=0.25,
                 target=0.2,
-                note="Error: share of points in the wrong cluster. One start of k-means may miss "
-                "a group; its default is 10.",
+                note="Error: fraction of points in the wrong cluster. One start of k-means may "
+                "miss a group; its default is 10.",
             )
         )
         for centers in ("preimage", "intrinsic")
@@ -258,7 +258,7 @@ def preimages() -> list[Measured]:
                 accuracy=excess,
                 required=1e-9,
                 target=0.05,
-                note="Error: how much the objective is above the least of all starts.",
+                note="Error: excess of the objective over the best of all starts.",
             )
         )
         for what, options in sides.items()

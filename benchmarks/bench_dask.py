@@ -97,8 +97,8 @@ def measured(n: int, repeats: int = REPEATS) -> list[Measured]:
                 accuracy=error,
                 required=1e-4,
                 target=1 / 1.6,
-                note="The points are kept by the workers; one BLAS thread each. The error is that "
-                "of the eigenvalues, relative to those by one worker.",
+                note="The workers hold the points, with one BLAS thread each. Error: relative "
+                "difference of the eigenvalues from those with one worker.",
             ),
             repeats=repeats,
         )

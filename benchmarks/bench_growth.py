@@ -146,8 +146,8 @@ def by_anchors(full: bool) -> Curve:
         sizes,
         error=variance_apart,
         required=0.02,
-        note="Error: how far the variance that is captured is from that by four times as many "
-        "anchors, relatively, at the worst N.",
+        note="Error: relative difference of the captured variance from that with four times as "
+        "many anchors, at the worst N.",
     )
 
 
@@ -260,7 +260,7 @@ def on_the_sphere(full: bool) -> list[Curve | Missing]:
         full,
         mean_error,
         bench_sphere.GRADIENT,
-        "Error: the norm of the gradient, computed anew, at the worst N.",
+        "Error: the norm of the gradient, recomputed, at the worst N.",
     )
     pca = compared_with_geomstats(
         "tangent_pca",
@@ -278,7 +278,7 @@ def on_the_sphere(full: bool) -> list[Curve | Missing]:
         full,
         bench_clustering.mixture_error,
         0.05,
-        "Error: share of points in the wrong component, at the worst N (the groups overlap).",
+        "Error: fraction of points in the wrong component, at the worst N (the groups overlap).",
     )
     return [*mean, *pca, *mixture]
 
@@ -341,7 +341,7 @@ def classification(full: bool) -> Curve | Missing:
         sizes,
         error=leaf_error,
         required=0.35,
-        note="Error: share of the test leaves in the wrong class, at the worst N (the fewest "
+        note="Error: fraction of test leaves in the wrong class, at the worst N (the fewest "
         "leaves to learn from).",
     )
 

@@ -98,8 +98,8 @@ def compared_with_a_pass(n: int, fits: list, passes: list) -> Measured:
         ours=[run["seconds"] for run in fits],
         theirs=[run["seconds"] for run in passes],
         target=12.0,
-        note="The other side does a part of the work only: the unit of the comparison. Points are "
-        "memory-mapped, features are computed anew for each pass over them "
+        note="The other side does only a part of the work, as a unit of comparison. Points are "
+        "memory-mapped, features are recomputed for each pass over them "
         "(storage='recompute'); each run in a fresh process after a small fit, or pass.",
     )
 

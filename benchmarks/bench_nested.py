@@ -155,12 +155,13 @@ def compared_with_scikit_pns() -> Measured:
             required=EXCESS,
             target=0.2,
             note=(
-                "Error: by how much a level's mean squared residual is above the minimum next to "
-                "it on the same points (Levenberg-Marquardt), relatively, at the worst level. "
+                "Error: relative excess of a level's mean squared residual over the nearest "
+                "minimum for the same points (Levenberg-Marquardt), at the worst level. "
                 "Each side is measured on its own points, since small differences of one level "
-                "grow in the next. scikit-pns has the largest power of ten that suffices; with "
-                f"ten times as much it ends at {loose:.1e}. The sums over the levels, in the units "
-                f"of the first sphere, differ by {apart:.1e} (theirs over ours, less 1)."
+                "grow in the next. scikit-pns has the largest power of ten as tolerance that "
+                f"suffices; with ten times that, it ends at {loose:.1e}. The sums over the "
+                "levels, in the units of the first sphere, "
+                f"differ by {apart:.1e} (theirs / ours - 1)."
             ),
         )
     )
@@ -264,7 +265,7 @@ def compared_with_a_plain_loop(n: int = SIZES[-2], repeats: int = REPEATS) -> Me
         f"Both begin with the same unit vectors in {points.shape[1]:,} coordinates, on one BLAS "
         f"thread, the plain loop with at most {PLAIN_LIMIT} iterations a level, ours with "
         f"{OUR_LIMIT:,}. The plain loop's tolerances are absolute, "
-        "so laxer than ours at the outer levels, where residuals are small. Error: the relative "
+        "so looser than ours at the outer levels, where residuals are small. Error: the relative "
         "difference of the total, the sum over the levels of their mean squared residuals in the "
         f"units of the first sphere; ours {ours[0]:.6f}, the plain loop's {plain[0]:.6f}. "
         f"Iterations per level, ours: {spread(ours[1], OUR_LIMIT)}; the plain loop's: "
@@ -276,7 +277,7 @@ def compared_with_a_plain_loop(n: int = SIZES[-2], repeats: int = REPEATS) -> Me
 def spread(counts: list[int], limit: int) -> str:
     at_start, at_limit = counts.count(0), sum(count >= limit for count in counts)
     return (
-        f"{statistics.mean(counts):.0f} in the mean, {at_start} levels that end where they begin "
+        f"{statistics.mean(counts):.0f} on average, {at_start} levels that end at their start "
         f"and {at_limit} at the limit"
     )
 

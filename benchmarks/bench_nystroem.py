@@ -100,8 +100,8 @@ def at_equal_accuracy() -> list[Measured]:
                     accuracy=lambda embedding, name=name: missing(name, embedding),  # type: ignore[misc]
                     required=ALLOWED,
                     target=1.0,
-                    note="Each side has the fewest anchors, of a list of numbers, that reach the "
-                    "accuracy with one seed; the search for it is not timed.",
+                    note="Each side has the smallest number of anchors, from a list, that reaches "
+                    "the accuracy with one seed; the search for it is not timed.",
                 )
             )
         )

@@ -83,7 +83,7 @@ def run() -> list[Table]:
             f"medians of {2 * REPEATS} runs in turn, on the same threads. A Gram block has an "
             "exponential for each entry too: with few coordinates this is most of the work. "
             f"Streamed: the product of the whole symmetric Gram matrix with {VECTORS} vectors, "
-            "tiles computed anew; it computes half of the entries, so that it may exceed 1.",
+            "tiles recomputed; it computes half of the entries, so that it may exceed 1.",
         )
     ]
 

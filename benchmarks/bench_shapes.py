@@ -85,7 +85,7 @@ def search() -> Measured:
             accuracy=test_error,
             required=0.5,
             target=3.0,
-            note="Error: share of the test leaves in the wrong class (ten fits: the last, with the "
+            note="Error: fraction of test leaves in the wrong class (ten fits: the last, with the "
             "largest σ).",
         )
     )
@@ -147,7 +147,7 @@ def fits() -> list[Measured]:
                 accuracy=error,
                 required=0.2,
                 target=target,
-                note="The same σ. Error: share of the test leaves in the wrong class.",
+                note="The same σ. Error: fraction of test leaves in the wrong class.",
             )
         )
         for name, theirs, label, target in (

@@ -182,8 +182,8 @@ def mean_case(peer: Peer, stops_at: float) -> Comparison:
         theirs_label=f"geomstats {peer.version} FrechetMean (epsilon={EPSILON:g})",
         accuracy=gradient_norm,
         required=GRADIENT,
-        note="Error: the norm of the gradient, computed anew. geomstats runs in a process and an "
-        "environment of its own, with numpy < 2; as it comes, it stops at a norm of "
+        note="Error: the norm of the gradient, recomputed. geomstats runs in a process and an "
+        "environment of its own, with numpy < 2; by default it stops at a norm of "
         f"{stops_at:.2g}. {steps()}",
     )
 

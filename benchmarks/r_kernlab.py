@@ -61,7 +61,7 @@ def run() -> list[Measured]:
             ours_error=error,
             theirs_error=error,
             required=1e-9,
-            note=f"Of a run of {PASSES} passes, what those after the first take, each. The error "
+            note=f"Time of each pass after the first, in a run of {PASSES} passes. The error "
             "is the largest sine between the components of both after two passes from the same "
             "start in the same order.",
         )

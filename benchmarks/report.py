@@ -190,7 +190,7 @@ def page(results: dict[str, Any]) -> str:
         "",
         "Written by `benchmarks/run.py` (`make bench`, `make bench-full`) from `results.json`; do "
         "not edit. Both sides run in turn, with the same threads, after a warm-up that also checks "
-        "the accuracy of each: in one process, or in two where a note says so. Figures are medians "
+        "the accuracy of each: in one process, or in two where a note says so. Values are medians "
         "with the range in brackets; a ratio is ours over theirs, so smaller is better, and its "
         "range is over neighbouring runs. Memory is RssAnon, in a fresh process.",
         "",
@@ -236,7 +236,7 @@ def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
 def comparison(row: Measured) -> list[str]:
     goal = "" if row.target is None else f"; goal {row.target:.3g}: {verdict(row)}"
     if row.limit is not None:
-        goal = f"; goal for ours, {show_one(row.limit, row.unit)} at most: {verdict(row)}"
+        goal = f"; goal for ours, at most {show_one(row.limit, row.unit)}: {verdict(row)}"
     sides = (
         (row.ours_label, row.ours, row.ours_error),
         (row.theirs_label, row.theirs, row.theirs_error),
@@ -264,11 +264,11 @@ def growth(curve: Curve) -> list[str]:
     text = [f"![{curve.name}](figures/{file_of(curve)})", "", *markdown(columns, rows), ""]
     runs = max(len(values) for series in curve.series for values in series.seconds)
     text.append(
-        f"Medians of {runs} runs in turn (range); peak memory, looked at every 2 ms, once in a "
-        "fresh process, above what it held before. The exponent of N is that of the last step."
+        f"Medians of {runs} runs in turn (range); peak memory, sampled every 2 ms, once in a "
+        "fresh process, minus the memory before. The exponent of N is that of the last step."
     )
     if curve.required is not None:
-        text.append(f"An error of {curve.required:.2g} was asked of all.")
+        text.append(f"All methods had to reach an error of {curve.required:.2g}.")
     return text
 
 

@@ -523,9 +523,10 @@ def level_page(found: Findings) -> list[str]:
         f"The paper does not give the noise level; its denoised image has {PAPER_SNR:g} dB. Among "
         "the levels at which denoising with the exact components improves the image "
         f"({', '.join(map(plain, found.helped)) or 'none'}), {found.level:g} comes nearest to "
-        "that, and is used above. At the other levels, the projection removes more signal than "
-        f"noise. The last column is the excess error with the constant gain {OLD_GAIN:g} after "
-        f"{found.n_passes} passes for the first seed, averaged over the quarters.",
+        "that, and is used above. At levels without improvement, the projection removes more "
+        "signal than noise. The last column is the excess error with the constant gain "
+        f"{OLD_GAIN:g} after {found.n_passes} passes for the first seed, averaged over the "
+        "quarters.",
         "",
         *table(["noise", "SNR, noisy", "SNR, exact kernel PCA", "excess error, KHA"], cells),
     ]
