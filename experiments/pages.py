@@ -1,4 +1,4 @@
-"""What the experiments of all papers share: data, tables, pages, figures, the command line."""
+"""Functions shared by all experiments: data, tables, pages, figures, the command line."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from orthodrome._core.machine import machine, versions
 
 HERE = Path(__file__).resolve().parent
 STARTED = time.perf_counter()
-KEPT: list[int] = []  # how many jobs of each call of side_by_side an earlier run had finished
+KEPT: list[int] = []  # number of finished jobs of an earlier run, for each call of side_by_side
 
 Row = dict[str, Any]
 
-NEEDS_DATA = 3  # the status of a script that ends for want of data
+NEEDS_DATA = 3  # exit status of a script that lacks data
 
 
 # ---------------------------------------------------------------------------- data
 
 
 def load(name: str) -> Any:
-    """Load a data set from ORTHODROME_DATA, else from ../shared/data beside the repository.
+    """Load a data set from ORTHODROME_DATA, or from ../shared/data next to the repository.
 
-    What is in neither is looked for in the cache, and then where it is published.
+    If it is in neither folder, load it from the cache, or download it.
     """
     folder = os.environ.get("ORTHODROME_DATA") or HERE.parents[1] / "shared" / "data"
     return datasets.load(name, data_home=folder)
 
 
 def labelled(name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """The complete rows of a labelled table, features as they are published, and their classes."""
+    """Return the complete rows of a labelled table, with unscaled features, and their classes."""
     table_read = load(name)
     complete = ~np.isnan(table_read.data).any(axis=1)
     return table_read.data[complete], table_read.target[complete]
@@ -59,12 +59,11 @@ def labelled(name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
 
 
 def side_by_side(function: Callable[..., Any], jobs: Sequence[Any], *, quick: bool) -> list[Any]:
-    """`function(*job)` of each job, in as many processes as there are cores; in this one if quick.
+    """Return `function(*job)` for each job, computed in one process per core, or here if quick.
 
-    What the function prints appears as it happens, each process computes with one thread, and a bar
-    tells how much time is left. Of a run that is not quick every finished job is kept in
-    scratch/runs beside the script, and not run again until the script or the library has changed,
-    if what the function returns are lists, dictionaries by strings, strings and numbers.
+    Each process uses one thread, and a progress bar shows the remaining time. Unless the run is
+    quick, finished jobs are stored in scratch/runs next to the script, and not run again until the
+    script or the library changes. This requires results that JSON can store.
     """
     if quick:
         return [function(*job) for job in jobs]
@@ -89,7 +88,7 @@ def _numbered(function: Callable[..., Any], number: int, job: Any) -> tuple[int,
 
 
 def advancing(steps: Iterable[Any], total: int) -> Iterator[Any]:
-    """The same steps, with a bar that tells how much time is left, where there is a terminal."""
+    """Yield the steps, with a progress bar if there is a terminal."""
     from rich.console import Console
     from rich.progress import track
 
@@ -99,14 +98,14 @@ def advancing(steps: Iterable[Any], total: int) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Kept:
-    """Results of finished jobs, one file each, under a name that says what made them."""
+    """Results of finished jobs, in one file each, named by a hash of code and job."""
 
     folder: Path
     origin: str
 
     @staticmethod
     def of(function: Callable[..., Any]) -> Kept:
-        """Those of a function in a script: of this script, its neighbours and this library."""
+        """Return the store for a function; its key is a hash of the folder and the library."""
         script = Path(inspect.getfile(function)).resolve()
         library = Path(inspect.getfile(datasets)).resolve().parents[1]
         sources = [*script.parent.glob("*.py"), *HERE.glob("*.py"), *library.rglob("*.py")]
@@ -121,14 +120,14 @@ class Kept:
         return self.folder / f"{name}.json"
 
     def read(self, job: Any) -> Any:
-        """The result of a finished job, or None."""
+        """Return the result of a finished job, or None."""
         try:
             return json.loads(self._file(job).read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
 
     def write(self, job: Any, result: Any) -> Any:
-        """Keep a result, unless JSON has no form for it, and return it as it will be read."""
+        """Store a result if JSON can, and return it as it will be read."""
         try:
             text = json.dumps(_plainly(result))
         except TypeError:
@@ -139,42 +138,42 @@ class Kept:
 
 
 def _plainly(value: Any) -> Any:
-    """The same in lists, dictionaries by strings, and Python's numbers."""
+    """Return a value with lists, dictionaries with string keys, and Python numbers."""
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError("a dictionary by something else than strings")
+            raise TypeError("dictionary keys must be strings")
         return {key: _plainly(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plainly(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
-# ---------------------------------------------------------------------------- what is written
+# ---------------------------------------------------------------------------- output
 
 
 def scientific(value: float) -> str:
-    """A number with two digits; a word for infinity."""
+    """Format a number with two digits, or infinity as "diverged"."""
     return f"{value:.1e}" if math.isfinite(value) else "diverged"
 
 
 def count(n: int, one: str, many: str | None = None) -> str:
-    """A number of things."""
+    """Format a count with its noun."""
     return f"{n} {one}" if n == 1 else f"{n} {many or one + 's'}"
 
 
 def plain(value: float) -> str:
-    """A parameter as it was set."""
+    """Format a parameter."""
     return f"{value:g}"
 
 
 def median_and_range(values: Sequence[float], form: Callable[[float], str] = scientific) -> str:
-    """The median, and in brackets the least and the largest where they differ."""
+    """Format the median, with minimum and maximum in brackets if they differ."""
     middle, low, high = (form(float(f(values))) for f in (np.median, min, max))
     return middle if low == high else f"{middle} ({low} … {high})"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a table in Markdown."""
+    """Return the lines of a table in Markdown."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return [*lines, *("| " + " | ".join(cells) + " |" for cells in rows)]
 
@@ -189,7 +188,7 @@ def write_rows(file: Path, rows: Sequence[Row]) -> None:
 
 
 def read_rows(file: Path) -> list[Row]:
-    """Read what `write_rows` has written."""
+    """Read rows that `write_rows` has written."""
     with file.open(newline="", encoding="utf-8") as stream:
         return [
             {name: _parsed(cell) for name, cell in row.items()} for row in csv.DictReader(stream)
@@ -215,10 +214,10 @@ def publish(
     quick: bool,
     compared: Callable[[list[Row]], list[Compared]] | None = None,
 ) -> None:
-    """Write name.csv, and from what it says name.md and name.png; a quick run into scratch/.
+    """Write name.csv, and from its rows name.md and name.png; a quick run writes to scratch/.
 
-    `home` is the folder of the experiment. What `compared` says goes to name_compared.csv, and how
-    the run was made to name_run.json; see :func:`record`.
+    `home` is the folder of the experiment. The result of `compared` is written to
+    name_compared.csv, and details of the run to name_run.json; see :func:`record`.
     """
     folder = home / "scratch" if quick else home
     folder.mkdir(exist_ok=True)
@@ -233,7 +232,7 @@ def publish(
 
 
 def record(home: Path, name: str, compared: Sequence[Compared], *, quick: bool) -> None:
-    """Write what the paper says beside what we got, and how the run was made."""
+    """Write published and measured values, and details of the run."""
     folder = home / "scratch" if quick else home
     folder.mkdir(exist_ok=True)
     rows = [asdict(each) | {"finding": each.finding} for each in compared]
@@ -243,7 +242,7 @@ def record(home: Path, name: str, compared: Sequence[Compared], *, quick: bool) 
         "quick": quick,
         "date": datetime.date.today().isoformat(),
         "seconds": round(time.perf_counter() - STARTED, 1),
-        "kept": sum(KEPT),  # jobs of an earlier run, whose time is not in the seconds
+        "kept": sum(KEPT),  # jobs of an earlier run, not included in the seconds
         "machine": machine(),
         "versions": versions("orthodrome", "numpy", "scipy", "scikit-learn", "numba"),
     }
@@ -251,25 +250,25 @@ def record(home: Path, name: str, compared: Sequence[Compared], *, quick: bool) 
 
 
 def read_compared(file: Path) -> list[Compared]:
-    """Read what `record` has written."""
+    """Read comparisons that `record` has written."""
     names = [field.name for field in fields(Compared)]
     return [Compared(**{key: row[key] for key in names}) for row in read_rows(file)]
 
 
 def published(home: Path, name: str) -> dict[str, Any]:
-    """What a paper says of an experiment: published.toml in its folder."""
+    """Return the published results of an experiment, from published.toml in its folder."""
     return tomllib.loads((home / "published.toml").read_text(encoding="utf-8"))[name]
 
 
 def error_of_mean(values: NDArray[np.float64]) -> float:
-    """The standard error of a mean; 0 of one value."""
+    """Return the standard error of a mean; 0 for one value."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
 def paired(where: str, what: str, gains: NDArray[np.float64]) -> Compared:
-    """An order, from differences within repeats; one that diverged contradicts it.
+    """Return an order from differences within repeats; a divergence contradicts it.
 
-    Where a difference is not known (NaN) the order is open, unless another contradicts it.
+    If a difference is NaN, the order is open, unless a divergence contradicts it.
     """
     if not np.isfinite(gains).all():
         worst = -math.inf if np.any(gains == -math.inf) else float(np.max(gains))
@@ -278,7 +277,7 @@ def paired(where: str, what: str, gains: NDArray[np.float64]) -> Compared:
 
 
 def new_figure(width: float, height: float, rows: int, columns: int, **options: Any) -> Any:
-    """A figure with its axes, without any global state."""
+    """Return a figure and its axes, without global state."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -292,14 +291,14 @@ def new_figure(width: float, height: float, rows: int, columns: int, **options: 
 
 @contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Print what was done and the time of the processor that it took."""
+    """Print what was done and its CPU time."""
     since = time.process_time()
     yield
     print(f"{what}: {time.process_time() - since:.1f} s", flush=True)
 
 
 def command_line(main: Callable[[bool], None], description: str | None) -> None:
-    """Run `main` with what the command line says; without data, say which and end."""
+    """Run `main` with the options of the command line; exit with a message if data are missing."""
     parser = argparse.ArgumentParser(description=(description or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a small run, written to scratch/")
     quick = parser.parse_args().quick

@@ -1,21 +1,21 @@
-"""The rule by which a published result is called reproduced.
+"""The rule that decides whether a published result is reproduced.
 
-It was written before anything was compared by it, and it is the only place where a verdict is made.
+The rule was written before any comparison, and all verdicts are made here.
 
-- A published **number** agrees with ours if they differ by no more than two standard errors of
-  ours, or by no more than the deviation that is printed with it, whichever is more. Where the paper
-  has one random draw, the standard error is that of one draw of ours.
+- A published **number** agrees with ours if they differ by at most two standard errors of ours, or
+  by at most the deviation that is printed with it, whichever is larger. If the paper has a single
+  random draw, the standard error is that of one of our draws.
 - A published **order** (one method better than another) holds if our difference, in that direction,
-  is more than two standard errors above zero; it is contradicted if it is as far below; else it is
-  open. Where nothing was repeated the standard error is 0, and any difference counts but one of
-  the size of rounding, which is none (this exception was made later, and only makes orders open).
-  If the method that is to be better diverges in one of the repeats, the order is contradicted, and
-  if in one repeat both do, it is open unless another contradicts it (pages.paired; this too was
-  added later, for a mean over repeats is not a number then).
+  is more than two standard errors above zero. It is contradicted if the difference is more than two
+  standard errors below zero, and open otherwise. Without repeats the standard error is 0, and any
+  difference larger than rounding error counts. (The exception for rounding errors was added later;
+  it can only make orders open.) If the method that should be better diverges in a repeat, the order
+  is contradicted. If both methods diverge in a repeat, it is open, unless another repeat
+  contradicts it. (See pages.paired; added later, because the mean over repeats is then undefined.)
 - An experiment is *reproduced* if there are published numbers, all agree, and no published order is
-  contradicted; it has the *same ordering* if there are published orders and all hold; else it is
-  *not reproduced*.
-- A quick run is only ever *indicative*, whatever its numbers say.
+  contradicted. It has the *same ordering* if there are published orders and all hold. Otherwise it
+  is *not reproduced*.
+- The verdict on a quick run is always *indicative*.
 """
 
 from __future__ import annotations
@@ -47,30 +47,30 @@ REPRODUCED, SAME_ORDERING, NOT_REPRODUCED = "reproduced", "same ordering", "not 
 INDICATIVE = "indicative"
 
 STANDARD_ERRORS = 2.0
-# differences here are between numbers from 1e-3 to 100: less than this is what rounding leaves
+# compared numbers are between 1e-3 and 100, so smaller differences are rounding errors
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A published number or order, beside ours.
+    """A published number or order, and ours.
 
     Attributes
     ----------
     where : str
         The table, figure or section of the paper.
     what : str
-        What is counted, and of which data and method.
+        The quantity, the data and the method.
     kind : {"number", "order"}
         Whether `published` is a number, or an order says that a difference is positive.
     published : float
         The number; NaN for an order.
     deviation : float
-        What is printed with it as its deviation; 0 if nothing is.
+        The printed deviation; 0 if there is none.
     ours : float
         Our number, or our difference in the direction of the order.
     error : float
-        Its standard error; 0 if nothing was repeated, or if repeats differ by rounding alone.
+        Its standard error; 0 without repeats, or if repeats differ only by rounding errors.
     """
 
     where: str
@@ -90,7 +90,7 @@ class Compared:
 
     @classmethod
     def order(cls, where: str, what: str, ours: float, error: float) -> Compared:
-        """A published order: `ours` is how far it holds."""
+        """A published order; `ours` is the difference in its direction."""
         return cls(where, what, ORDER, math.nan, 0.0, ours, _without_rounding(error))
 
     @property
@@ -99,7 +99,7 @@ class Compared:
         allowed = STANDARD_ERRORS * self.error
         if self.kind == NUMBER:
             apart = abs(self.ours - self.published)
-            # what a sum in floating point leaves is no difference
+            # ignore rounding errors of sums
             near = apart <= max(allowed, self.deviation) * (1 + 1e-12) + 1e-12
             return AGREES if near else DIFFERS
         allowed = max(allowed, ROUNDING)
@@ -113,7 +113,7 @@ def _without_rounding(error: float) -> float:
 
 
 def tally(compared: Sequence[Compared]) -> str:
-    """Say how many numbers agree and how many orders hold, are open, or are contradicted."""
+    """Return how many numbers agree, and how many orders hold, are open or contradicted."""
     parts = []
     for kind, good, name in ((NUMBER, AGREES, "numbers agree"), (ORDER, HOLDS, "orders hold")):
         found = [each.finding for each in compared if each.kind == kind]

@@ -631,7 +631,7 @@ def sphere_table(found: Findings) -> list[str]:
             row += [f"{each['mean']:.1f} ({each['deviation']:.1f})" for each in own]
             row += [f"{own[0]['wrap']:.2f}"] if method in SPHERES else []
         cells.append(row)
-    paper = ["paper (not told)"]
+    paper = ["paper (not given)"]
     for method in METHODS:
         paper += [f"{x:.0f}" for x in PAPER[method]] if method in PAPER else ["", ""]
         paper += [""] if method in SPHERES else []
