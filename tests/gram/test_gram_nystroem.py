@@ -204,7 +204,7 @@ def test_given_rows_and_given_points():
     np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-13)
     assert len(choose_anchors(kernel, X, 5, anchors=spread(9, seed=5)).points) == 9
     for wrong in (spread(9, d=2), [[1.0, 2.0, 3.0], [1.0]]):
-        with pytest.raises(ValueError, match=r"^Anchors must be .* points like the rows of X: X"):
+        with pytest.raises(ValueError, match=r"^Anchors must be .* points like the rows of X: "):
             choose_anchors(kernel, X, 5, anchors=wrong)
 
 
