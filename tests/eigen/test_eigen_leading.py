@@ -33,7 +33,7 @@ def test_messages(arguments, message):
 
 def test_dense_refuses_what_does_not_fit():
     n = 1100
-    with pytest.raises(ValueError, match=r"dense solver needs the whole 1100 x 1100 .*krylov"):
+    with pytest.raises(ValueError, match=r"dense solver needs .* the whole 1100 x 1100 .*krylov"):
         leading(np.eye(n), 2, solver="dense", memory_budget="1MiB")
     assert leading(np.eye(n), 2, solver="krylov", memory_budget="1MiB").values.shape == (2,)
 

@@ -317,7 +317,7 @@ REJECTED = {
     "scale 0": ({"scales": [0.0]}, "1 positive finite numbers"),
     "scale infinite": ({"scales": [math.inf]}, "scales contains infinity"),
     "curves": ({"curves": [3]}, "curves of write_tps .* got 3 for specimen 1"),
-    "curve in space": ({"curves": [[np.ones((2, 3))]]}, "has 3 dimensions, its landmarks have 2"),
+    "curve in space": ({"curves": [[np.ones((2, 3))]]}, "3 dimensions, but its landmarks have 2"),
     "flat curve": ({"curves": [[np.ones(2)]]}, r"curve 1 \(index 0\) of specimen 1 \(in.* shape"),
     "other is text": ({"other": ["A=b"]}, "other of .* got 'A=b'"),
     "reserved name": ({"other": [{"OUTLINES": "1"}]}, "'OUTLINES' for specimen 1 .* reserved"),

@@ -1,4 +1,4 @@
-"""k-means in feature space, on its sphere, and with inputs as centers."""
+"""Fit k-means with centers in feature space, on the sphere in feature space, or among inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, lloyd, numbered_by_first
 from .base import GRAM_FRACTION, ClusterFit, warn_if_fewer
 
-# Size of the sample for initial centers, if vectors are recomputed in every pass.
+# If feature vectors are recomputed in every pass, choose initial centers from this many points.
 _SAMPLE_SIZE = 8192
 
 
@@ -50,7 +50,10 @@ class Flat:
         return FlatCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return the squared distances of all points from inputs, shape (n, m), minus k(x, x)."""
+        """Return squared distances of all points x from inputs, shape (n, m).
+
+        The term k(x, x) is left out; it does not change which input is nearest.
+        """
         return _diagonal(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
@@ -78,7 +81,7 @@ class Sphere:
         return GeodesicCenters(self.view.gram, self.view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return the squared distances of all points from inputs, shape (n, m)."""
+        """Return squared distances of all points from inputs, shape (n, m)."""
         squared_radius(_diagonal(self.view.kernel, inputs), self.view.radius, what="init")
         cosines = self.view.gram.cross(inputs).toarray().astype(np.float64)
         return angles_from_cosines(cosines)[0].T ** 2
@@ -94,7 +97,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Inputs as centers, with geodesic distances."""
+    """Centers that are feature vectors of inputs, with geodesic distances."""
 
     view: View
     on_sphere = True
@@ -108,7 +111,7 @@ class Inputs:
         return PreimageCenters(view.kernel, view.canonical.data, view.weights)
 
     def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return squared distances from inputs, or a monotone function of them, shape (n, m)."""
+        """Return squared distances of all points from inputs, or a monotone function of them."""
         return self.centers.squared(self.centers.domain.coordinates(inputs))
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
@@ -118,7 +121,7 @@ class Inputs:
 
 
 def _diagonal(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
-    """Return k(x, x)."""
+    """Return k(x, x) for each input x."""
     return kernel.diagonal(kernel.prepare(inputs)).astype(np.float64)
 
 
@@ -172,7 +175,7 @@ class Start:
 def _nearest_in_box(
     centers: Any, X: NDArray[Any], k: int, random: np.random.RandomState
 ) -> NDArray[np.intp]:
-    """Draw k points from the bounding box of the data; return the nearest to each row."""
+    """Draw k points from the bounding box of the data; return for each row the nearest point."""
     low, high = X.min(axis=0), X.max(axis=0)
     points = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
     return np.argmin(centers.squared(points), axis=1)
@@ -181,7 +184,7 @@ def _nearest_in_box(
 def _starts_from_sample(
     centers: Any, view: View, k: int, seeding: Any, randoms: list[np.random.RandomState]
 ) -> list[NDArray[np.intp]]:
-    """Choose initial centers from a sample; find the nearest to each row in one pass."""
+    """Choose initial centers of each run from a sample; return the nearest center of each row."""
     rows = view.points.rows
     numbers, counts = rows.spread(_SAMPLE_SIZE, view.weights)
     sample = view.points.of(rows.take(numbers)).stored("memory")
@@ -224,7 +227,7 @@ def fit_centers(
     progress.advance(1.0, "k-means")
     best = min(runs, key=lambda run: run.inertia)
     labels, kept = numbered_by_first(best.labels)
-    # add the inertia outside the span of the coordinates
+    # coordinates do not span the points completely; add the squared lengths that they leave out
     missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
     view.warn()
     warn_if_fewer(len(kept), start.n_clusters, start.owner)
@@ -249,8 +252,11 @@ def fit_centers(
 
 
 @dataclass(frozen=True)
-class _Expansions:
-    """Centers that are combinations of fitted points."""
+class _CombinedCenters:
+    """Centers that are linear combinations of the feature vectors of fitted points.
+
+    Row i of `centers` holds the coefficients of center i.
+    """
 
     kernel: Kernel
     points: Any
@@ -258,14 +264,14 @@ class _Expansions:
     centers: NDArray[np.float64]
 
     def products(self, rows: Any) -> NDArray[np.float64]:
-        """Return the inner products of rows with the centers, shape (n, c)."""
+        """Return the inner products of rows with the centers, shape (n_rows, n_centers)."""
         rows = rows if self.columns is None else rows[:, self.columns]
         operator = cross_operator(self.kernel, rows, self.points)
         return np.asarray(operator @ self.centers.T, dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class FlatDistances(_Expansions):
+class FlatDistances(_CombinedCenters):
     """Squared Euclidean distances of rows from centers in feature space."""
 
     squared_norms: NDArray[np.float64]
@@ -281,8 +287,8 @@ class FlatDistances(_Expansions):
 
 
 @dataclass(frozen=True)
-class SphereDistances(_Expansions):
-    """Squared geodesic distances of rows from centers."""
+class SphereDistances(_CombinedCenters):
+    """Squared geodesic distances of rows from centers on the sphere in feature space."""
 
     radius: float
     decoder: NDArray[np.float64] | None
@@ -309,8 +315,8 @@ class SphereDistances(_Expansions):
 class InputDistances:
     """Squared geodesic distances of rows from centers that are inputs.
 
-    If `monotone`, squared distances between the inputs, which have the same order. They stay
-    distinct where the kernel underflows.
+    If `monotone`, return squared distances in input space instead. They have the same order as the
+    geodesic distances, and remain distinct where kernel values underflow to 0.
     """
 
     kernel: Kernel
@@ -320,23 +326,27 @@ class InputDistances:
     def __call__(self, rows: Any) -> NDArray[np.float64]:
         """Return the distances of a block of rows."""
         points = self.kernel.prepare(rows)
-        squared = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)
+        squares = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)
         if self.monotone:
-            return squared
-        return angles_from_complements(profile_of(self.kernel).one_minus(squared))[0] ** 2
+            return squares
+        return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
 
 
-def nearest(rows: Any, start: int, squared: Any) -> NDArray[np.int32]:
+# In the functions below, `squared_distances` maps rows to their squared distances from the centers.
+
+
+def nearest(rows: Any, start: int, squared_distances: Any) -> NDArray[np.int32]:
     """Return the index of the nearest center of each row."""
-    return np.argmin(squared(rows), axis=1).astype(np.int32)
+    return np.argmin(squared_distances(rows), axis=1).astype(np.int32)
 
 
-def distances(rows: Any, start: int, squared: Any) -> NDArray[Any]:
+def distances(rows: Any, start: int, squared_distances: Any) -> NDArray[Any]:
     """Return the distances of rows from the centers."""
-    return np.sqrt(np.maximum(squared(rows), 0.0)).astype(rows.dtype, copy=False)
+    squares = np.maximum(squared_distances(rows), 0.0)
+    return np.sqrt(squares).astype(rows.dtype, copy=False)
 
 
-def inertia(rows: Any, start: int, weights: Any = None, *, squared: Any) -> tuple[Any]:
+def inertia(rows: Any, start: int, weights: Any = None, *, squared_distances: Any) -> tuple[Any]:
     """Return the weighted sum of the squared distances of rows from their nearest centers."""
-    smallest = squared(rows).min(axis=1)
+    smallest = squared_distances(rows).min(axis=1)
     return (smallest.sum() if weights is None else weights @ smallest,)

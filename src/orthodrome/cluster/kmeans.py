@@ -124,7 +124,7 @@ class CenterClustering(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
             )
         self.__dict__.update(fit.attributes)
-        nearest = partial(geometries.nearest, squared=self._distances(order_only=True))
+        nearest = partial(geometries.nearest, squared_distances=self._distances(order_only=True))
         self.labels_ = expand_to_all_rows(
             fit.labels, canonical, lambda new: nearest(rows.take(new), 0)
         )
@@ -148,7 +148,9 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(geometries.nearest, squared=self._distances(order_only=True)))
+        return rows.map(
+            partial(geometries.nearest, squared_distances=self._distances(order_only=True))
+        )
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -165,7 +167,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(partial(geometries.distances, squared=self._distances()))
+        return rows.map(partial(geometries.distances, squared_distances=self._distances()))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -187,7 +189,9 @@ class CenterClustering(
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         rows = rows.weighted(sample_weight, type(self).__name__)
-        return -float(rows.reduce(partial(geometries.inertia, squared=self._distances()))[0])
+        return -float(
+            rows.reduce(partial(geometries.inertia, squared_distances=self._distances()))[0]
+        )
 
     @property
     def _n_features_out(self) -> int:

@@ -1,24 +1,27 @@
 """Read `registry.json`: the file, checksums, sources and licence of each data set.
 
 ``path``, ``sha256``
-    The file in a data folder, and the SHA-256 of the copy used to create the entry. A file with
-    other bytes is accepted if its arrays are the same.
+    The path of the file in a data folder, and the SHA-256 of the copy used to create the entry. A
+    file with other bytes is accepted if its arrays are the same.
 ``arrays_sha256``
-    SHA-256 of the parsed arrays (:mod:`orthodrome.datasets._fingerprint`), which decides whether a
-    file is accepted. For other arrays, :func:`load` raises an error with the actual hash.
+    SHA-256 of the parsed arrays (:func:`orthodrome.datasets._readers.arrays_sha256`). A file is
+    accepted if its arrays have this hash. Otherwise :func:`load` raises an error that shows the
+    actual hash.
 ``columns``
-    The header of a table, separated by spaces; also the column names of files without a header.
+    The column names of a table, separated by spaces. They are also used for files without a header.
 ``sources``
     Sources to try, in this order; see :class:`Source`.
 
-The copies in scikit-learn (wine), scikit-image (camera), CMU's motion files and the connectomes of
-geomstats were verified to give the recorded arrays. The other OpenML IDs and URLs are copied from
-public pages and are not verified. If one returns other arrays, the next source is tried.
+These sources were verified to give the recorded arrays: wine in scikit-learn, camera in
+scikit-image, the motion files of CMU, and the connectomes in geomstats. All other OpenML IDs and
+URLs are copied from public pages and were not verified. If a source returns other arrays, the next
+source is tried.
 
-Some data sets are not fetched from OpenML because its copy seems to differ: glass (order of rows),
-vertebral_column_3c (two decimals), german_credit (words instead of codes), liver_bupa (other
-target). For mnist and pendigits, the original files are smaller. Kaggle, the publisher of
-pima_diabetes and the connectomes, requires an account, so OpenML and GitHub are used instead.
+Some data sets are not fetched from OpenML because its copy seems to differ: glass (other order of
+rows), vertebral_column_3c (only two decimals), german_credit (words instead of codes), liver_bupa
+(another target). Nor are mnist and pendigits, because the original files are smaller. Kaggle
+publishes pima_diabetes and the connectomes, but requires an account. So they are fetched from
+OpenML and GitHub.
 """
 
 from __future__ import annotations
@@ -40,12 +43,13 @@ class Source:
     Parameters
     ----------
     data_id : int, default=0
-        The ID of the data set on OpenML, else 0.
+        The ID of the data set on OpenML, or 0 if the source is not OpenML.
     urls : tuple of str
-        URLs of the files. The text after ``#`` names a member of an archive;
-        ``package:name/path`` is a file of an installed Python package.
+        URLs of the files. The text after ``#`` names a member of an archive. A URL
+        ``package:name/path`` means a file of an installed Python package.
     parser : str
-        Name of the converter, in `_sources.py` or ``experiments/data/convert.py``.
+        Name of the converter, in ``CONVERTERS`` of `_download.py` or in
+        ``experiments/data/convert.py``.
     options : mapping of str to object
         Options of the converter.
     """
@@ -101,9 +105,9 @@ class DatasetEntry:
     image_shape : sequence of int
         Height and width, if the file holds flattened images.
     columns : tuple of str
-        The header of a table.
+        The column names of a table.
     sources : tuple of Source
-        Sources in the order to try.
+        Sources, in the order in which they are tried.
     """
 
     name: str

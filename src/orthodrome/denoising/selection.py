@@ -1,6 +1,7 @@
 """Choose the kernel scale, the number of components and the blend with the smallest risk.
 
-The risk is Stein's unbiased estimate of the mean squared error.
+The blend is the fraction, from 0 to 1, of the change from noisy to denoised data that is made. The
+risk is Stein's unbiased estimate of the mean squared error.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from ..decomposition import KernelPCA
 from ..kernels import Kernel
 from .cleaning import clean
 
-# Exponents of the candidate scales, as powers of 2 times the scale of the rule. With the largest
-# one the kernel is practically linear, for data without nonlinear structure.
+# A kernel's scale rule computes its scale from the data, for example sigma="median". The candidate
+# scales are 2**p times the scale from this rule, for these p. With the largest scale the kernel is
+# practically linear, which suits data without nonlinear structure.
 _POWERS = range(-4, 4)
 _MIN_TOL = 1e-6
 
@@ -31,16 +33,17 @@ _MIN_TOL = 1e-6
 class Risk:
     r"""Estimated mean squared error of a denoiser f at data y = x + noise.
 
-    With noise of standard deviation s,
+    Let n be the number of values in y and s the standard deviation of the noise. Then
 
     .. math:: R = \tfrac1n \|f(y) - y\|^2 - s^2 + 2 s^2 d, \qquad
         d = \tfrac1n \operatorname{div} f(y)
 
-    has the same expectation as the mean squared error :math:`\|f(y) - x\|^2 / n`. For the blend
-    :math:`y + t (f(y) - y)` it is a parabola in t with its minimum at
-    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`: if f changes the data more than the noise explains,
-    the best blend makes only part of the change. Its mean squared change is at most
-    :math:`s^2 (1 - d)`, and its risk at most :math:`s^2`, the risk of the unchanged data.
+    has the same expectation as the mean squared error :math:`\|f(y) - x\|^2 / n`. A blend t makes
+    only the fraction t of the change, so the result is :math:`y + t (f(y) - y)`. The risk of this
+    result is a parabola in t with its minimum at
+    :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`. If f changes the data more than the noise explains,
+    this best t is less than 1. The best blend changes the data by a mean square of at most
+    :math:`s^2 (1 - d)`. Its risk is at most :math:`s^2`, the risk of the unchanged data.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Risk:
         return 1.0 if explained >= self.change else explained / self.change
 
     def at(self, blend: float) -> float:
-        """Return the estimated risk of a blend."""
+        """Return the estimated risk if the fraction `blend` of the change is made."""
         variance = self.noise**2
         return variance + blend**2 * self.change - 2.0 * blend * variance * (1.0 - self.divergence)
 
@@ -92,17 +95,17 @@ class Sample:
 class Trial:
     """Noisy data, and the same data perturbed by εb with random signs b.
 
-    The training points are perturbed too. Otherwise a small bandwidth, which copies noise from the
-    training points, would appear to remove it.
+    The training points are perturbed too. A kernel of small scale copies the noise of the training
+    points. If they were not perturbed, such a kernel would seem to remove noise.
 
     Attributes
     ----------
     original, perturbed : Sample
         The points without and with the perturbation.
     gather : callable
-        Linear map from queries to values, such as pixels.
+        Linear map from (denoised) queries to values; for image patches, the values are pixels.
     values, signs : ndarray of shape (k,)
-        The noisy values, ``gather(original.queries)``, and the signs b of these values.
+        The noisy values, ``gather(original.queries)``, and the sign in b for each of them.
     epsilon : float
         The size ε of the perturbation.
     """
@@ -118,7 +121,10 @@ class Trial:
 def estimate_risk(
     trial: Trial, original: NDArray[Any], perturbed: NDArray[Any], noise: float
 ) -> Risk:
-    r"""Estimate the risk with Monte Carlo SURE from the denoised queries of both samples.
+    r"""Estimate the risk with Monte Carlo SURE (Stein's unbiased risk estimate).
+
+    `original` and `perturbed` are the denoised queries of the two samples of `trial`. Only the
+    divergence d is approximated:
 
     .. math:: d \approx \tfrac{1}{n\epsilon}\, b^\top (f(y + \epsilon b) - f(y)) .
 
@@ -137,7 +143,7 @@ def estimate_risk(
 
 @dataclass(frozen=True)
 class Choice:
-    """A kernel, a number of components, a blend, and their estimated mean squared error."""
+    """The chosen kernel, number of components and blend, and their estimated risk."""
 
     kernel: Kernel
     n_components: int
@@ -154,24 +160,25 @@ def choose(
     blend: float | None = None,
     random_state: Any = None,
 ) -> Choice:
-    """Choose the kernel scale and number of components with the smallest risk.
+    """Choose the kernel scale, number of components and blend with the smallest risk.
 
-    Candidate scales are the scale of the kernel's rule times powers of 2 from 1/16 to 8. The search
-    descends over the scales, starting with the scale of the rule, and for each scale over the
-    numbers of components.
+    The candidate scales are the scale from the kernel's scale rule times powers of 2 from 1/16 to
+    8. The search starts with the scale from the rule and moves to neighbouring scales as long as
+    the risk decreases. For each scale, it searches the numbers of components in the same way.
 
     Parameters
     ----------
     trial : Trial
         The data.
     kernel : Kernel
-        An unfitted kernel. Its scale is chosen if it is a rule, and kept if it is a number.
+        An unfitted kernel. If its ``sigma`` is the name of a rule, the scale is chosen. If it is a
+        number, it is kept.
     noise : float
         Standard deviation of the noise.
     counts : sequence of int
         Numbers of components, ascending.
     blend : float, optional
-        The fraction of the change to make; default: the best for each candidate.
+        The fraction of the change to make. Default: choose the best fraction for each candidate.
     random_state : int, RandomState or None
         Seed or generator for the eigensolver.
     """
@@ -180,7 +187,7 @@ def choose(
     spread = math.sqrt(float(training.var(axis=0).sum()))
     if spread == 0.0:
         raise ValueError("The squares of the values underflow; rescale the data.")
-    # much smaller than the perturbation, whose effect is measured
+    # Denoising must be much more accurate than the effect of the perturbation, to measure it.
     tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _MIN_TOL)
     best: dict[int, tuple[float, int, Risk]] = {}
 
@@ -205,7 +212,7 @@ def choose(
 
 
 def _scaled_kernels(kernel: Kernel, training: NDArray[Any]) -> list[tuple[float, Kernel]]:
-    """Return candidate kernels, each with its multiple of the rule's scale."""
+    """Return candidate kernels, each with its scale divided by the scale from the rule."""
     if not has_scale_rule(kernel):
         return [(1.0, kernel)]
     rule = float(clone(kernel).fit(training).sigma_)
@@ -241,7 +248,7 @@ def _risks(
 
 
 def _descend(cost: Callable[[int], float], start: int, n: int) -> int:
-    """Return a local minimum among 0 … n - 1, descending from `start`."""
+    """Return a local minimiser of `cost` among 0 … n - 1, descending from `start`."""
 
     @cache
     def value(i: int) -> float:
@@ -268,5 +275,5 @@ def component_counts(maximum: int) -> list[int]:
 
 
 def has_scale_rule(kernel: Kernel) -> bool:
-    """Return whether a kernel computes its scale from data."""
+    """Return whether the kernel's scale is computed from data by a rule, such as "median"."""
     return isinstance(getattr(kernel, "sigma", None), str)

@@ -1,4 +1,4 @@
-"""Leading eigenpairs from LAPACK, with the whole matrix."""
+"""Compute leading eigenpairs of the whole matrix with LAPACK."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from .pairs import Eigenpairs, Solver
 class Dense(Solver):
     """LAPACK's ``syevr`` on the whole matrix: exact, O(n²) memory, O(n³) time.
 
-    The residuals are a bound of the rounding error: n times the machine epsilon times the norm of
-    the matrix (its largest column sum).
+    The residuals are not measured. They are set to a bound of the rounding error: n times the
+    machine epsilon times the norm of the matrix. The norm is the largest sum of absolute values in
+    a column.
 
     Parameters
     ----------
     memory_budget : str or number, optional
-        Maximum memory of the matrix; default: not checked.
+        Maximum memory of the matrix. By default, the memory is not checked.
     """
 
     memory_budget: str | float | None = None
@@ -32,12 +33,12 @@ class Dense(Solver):
     name = "dense"
 
     def check_memory(self, n: int, dtype: Any) -> None:
-        """Raise if the whole matrix exceeds the budget; 8 MiB are always allowed."""
+        """Raise if the whole matrix exceeds the budget; up to 8 MiB is always allowed."""
         needed = n * n * np.dtype(dtype).itemsize
         if self.memory_budget is None or needed <= max(parse_bytes(self.memory_budget), 2**23):
             return
         raise ValueError(
-            f"The dense solver needs the whole {n} x {n} matrix, {format_bytes(needed)}, and "
+            f"The dense solver needs {format_bytes(needed)} for the whole {n} x {n} matrix, but "
             f"memory_budget is {format_bytes(parse_bytes(self.memory_budget))}. Use few "
             "components with solver='krylov', or raise memory_budget."
         )
@@ -47,13 +48,14 @@ class Dense(Solver):
         n = operator.shape[0]
         self.check_memory(n, operator.dtype)
         matrix = operator.toarray()
-        # an upper bound of all eigenvalues in modulus
+        # the 1-norm is an upper bound of the absolute values of the eigenvalues
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
         fast = {"overwrite_a": True, "check_finite": False}
         if k < n:
             chosen = [n - k, n - 1]
             values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, **fast)
-            # bisection loses eigenvalues that agree to the last bit (a centred identity matrix)
+            # LAPACK's bisection may return fewer than k eigenvalues if some agree to the last bit,
+            # as those of a centred identity matrix; then compute all eigenvalues instead
             matrix = operator.toarray() if len(values) < k else None
         if matrix is not None:
             values, vectors = scipy.linalg.eigh(matrix, driver="evd", **fast)

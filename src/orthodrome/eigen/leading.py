@@ -1,4 +1,4 @@
-"""Leading eigenpairs with any solver, and the choice of the solver."""
+"""Choose an eigensolver and compute leading eigenpairs with it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from .pairs import Eigenpairs, Solver
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
 
-# Measured on two cores: up to this size LAPACK takes well under a second on the whole matrix;
-# beyond it, a few products with blocks are faster for the usual numbers of pairs.
+# Up to this many rows, LAPACK takes well under a second for the whole matrix (on two cores). With
+# more rows, krylov is faster for the usual numbers of pairs.
 _DENSE_ROWS = 1000
+# If more than this fraction of all pairs is wanted, a Krylov basis would span most of the space.
 _DENSE_FRACTION = 0.2
 
-# With more rows, a pass evaluates more than 2e10 kernel values, and Krylov needs about ten passes.
+# With more rows, a pass over the matrix evaluates more than 2e10 kernel values (only one of each
+# symmetric pair), and krylov needs about ten passes.
 _KRYLOV_ROWS = 200_000
 
 
@@ -39,16 +41,17 @@ _CHECKS = {
     "max_iter": optional(integer()),
     "random_state": seed,
 }
-# Options used for parameters of a solver object that are None.
+# If one of these parameters of a solver object is None, the option of the same name is used.
 _FILLED_IF_NONE = ("initial", "random_state", "memory_budget", "n_anchors")
 
 
 def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
-    """Return which solver ``"auto"`` chooses for k of n pairs, and why.
+    """Return which solver ``"auto"`` chooses for k of n eigenpairs, and why.
 
-    With `exact`, as in :func:`leading`, the solver computes the pairs of the operator itself,
-    however long that takes. Estimators use Nyström features above 200,000 rows, where every pass
-    over the Gram matrix takes minutes, and if `n_anchors` is given.
+    If `exact`, the chosen solver computes eigenpairs of the operator itself and not of an
+    approximation, however long that takes. :func:`leading` uses ``exact=True``. Estimators use
+    ``exact=False``. Their "auto" means nystroem for more than 200,000 rows, because every pass over
+    the Gram matrix would take minutes. It also means nystroem if `n_anchors` is given.
 
     Examples
     --------
@@ -94,31 +97,32 @@ def leading(
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        The symmetric matrix, or the operator of one; see :func:`orthodrome.gram.gram_operator`.
+        The symmetric matrix K, or an operator; see :func:`orthodrome.gram.gram_operator`.
     k : int
         Number of pairs, 1 to n.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
-        ``"auto"`` is explained by :func:`choose_solver` with ``exact=True``; it never
-        chooses hebbian or nystroem, which need a positive semidefinite matrix and are less
-        accurate. An object (``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")``,
-        ``Nystroem(n_anchors=…)``) has its own `tol` and number of iterations; `random_state`,
-        `initial` and `memory_budget` are used if those of the object are None.
+        ``"auto"`` is the choice of :func:`choose_solver` with ``exact=True``. It is never hebbian
+        or nystroem, because these need a positive semidefinite matrix and are less accurate. A
+        solver object, such as ``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")`` or
+        ``Nystroem(n_anchors=…)``, has its own tolerance and number of iterations; `tol` and
+        `max_iter` are then ignored. `random_state`, `initial` and `memory_budget` are used if the
+        parameter of the same name of the object is None.
     tol : float, optional
-        Stop when ‖K v - λ v‖ <= tol max|λ| for every pair. Default: 1e-8 for krylov, 1e-2 for
-        hebbian, which estimates the residuals from a sample of rows. For nystroem, see
-        :class:`Nystroem`.
+        Stop when the residual ‖K v - λ v‖ of every pair of an eigenvalue λ and eigenvector v is at
+        most tol max|λ|. Default: 1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals
+        from a sample of rows. For nystroem, see :class:`Nystroem`.
     max_iter : int, optional
         Maximum number of products with the operator (krylov, default 200) or of passes over its
         rows (hebbian, default 50).
     random_state : int, RandomState, Generator or None
-        Source of the start of krylov and hebbian, and of the anchors of nystroem.
+        Seed or generator for the start of krylov and hebbian, and for the anchors of nystroem.
     initial : ndarray of shape (n, m), "nystroem" or ``Eigenpairs.resume``, optional
-        Approximate eigenvectors to start from, a start from anchors, or a run of hebbian to
-        continue.
+        Where to start: approximate eigenvectors in columns; "nystroem", to compute them from
+        anchors; or the attribute `resume` of an earlier result of hebbian, to continue that run.
     memory_budget : str or number, optional
-        For dense: maximum memory of the whole matrix; default: not checked.
+        For dense: maximum memory of the whole matrix. By default, the memory is not checked.
     callback : callable, optional
-        Called with each entry of the history as it is made.
+        Called after each iteration with the new entry of the history.
 
     Returns
     -------
@@ -156,10 +160,11 @@ def check_solver(solver: Any, name: str, owner: str) -> None:
 
 
 def resolve_solver(solver: Any, n: int, k: int, *, exact: bool = True, **options: Any) -> Any:
-    """Return the solver object that runs for a valid `solver`, a name or an object.
+    """Return the solver object to run for a valid `solver`, which is a name or an object.
 
-    `exact` is as in :func:`choose_solver`. `options` are parameters of the solver, and `max_iter`;
-    None means its default. Those of an object are replaced only if they are None.
+    `exact` is as in :func:`choose_solver`. `options` are `max_iter` and parameters of the solver;
+    an option that is None means the solver's default. If `solver` is an object, an option is used
+    only if the object's parameter is None.
     """
     if solver == "auto":
         by_anchors = options.get("n_anchors") is not None and not exact

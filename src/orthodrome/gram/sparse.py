@@ -1,4 +1,4 @@
-"""Gram matrices that are given as sparse arrays."""
+"""Gram operators for matrices given as sparse arrays."""
 
 from __future__ import annotations
 
@@ -30,12 +30,15 @@ class SparseGram(GramOperator):
         return self.matrix.diagonal()
 
     def cross(self, X_new: Any) -> SparseCross:
-        """Return the operator of a given sparse (m, n) array of inner products with new points."""
+        """Return `X_new` as an operator: a sparse (m, n) array of inner products of new points."""
         return SparseCross(X_new)
 
 
 class SparseCross(CrossOperator):
-    """A given sparse (m, n) array of inner products of new points with the n points of a Gram."""
+    """Inner products of m new points with the n points of a Gram operator.
+
+    They are given as a sparse array of shape (m, n).
+    """
 
     def __init__(self, matrix: Any) -> None:
         super().__init__(shape=matrix.shape, dtype=matrix.dtype)

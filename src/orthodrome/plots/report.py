@@ -1,8 +1,9 @@
 """Self-contained HTML pages of text, figures, tables and code, without external requests.
 
-A page is a list of sections, and a section a list of blocks. A block has a method ``html``, and a
-method ``assets`` if it needs styles or scripts. All text is escaped, so no data, such as the name
-of a column or class, can inject markup. Only scripts declared by blocks run, identified by hashes.
+A page is a list of sections. A section is a list of blocks. A block has a method ``html``. A block
+that needs styles or scripts also has a method ``assets``. All text is escaped, so that data, such
+as the name of a column or class, cannot inject markup. Browsers run only the scripts that blocks
+declare: the page lists the hashes of these scripts.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from .._core.machine import versions as versions
 from ._matplotlib import Figure, png
 
 _NUMBER = ' class="number"'
-# Maximum number of columns on paper with horizontal headings, and with small vertical headings.
+# When printed, tables with more columns than `_WIDE` get small vertical headings, and those with
+# more than `_VERY_WIDE` even smaller text.
 _WIDE, _VERY_WIDE = 10, 30
 
-#: Style sheets and scripts of a block, included once per page. Scripts run in this order.
+#: Style sheets and scripts of a block. Each is included once per page. Scripts run in list order.
 Assets = tuple[list[str], list[str]]
 
 # The policy forbids all requests; images, styles and scripts are inside the page.
@@ -81,7 +83,7 @@ class Picture:
     caption : str
         Caption below the figure.
     width : float
-        Width in CSS pixels at which text has its normal size.
+        Width in CSS pixels at which the text of the figure has its normal size.
     """
 
     name: str
@@ -123,7 +125,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with numbers aligned to the right, and four digits for floats."""
+    """A table. Numbers are aligned to the right, and floats are rounded to four digits."""
 
     caption: str
     header: Sequence[str]
@@ -153,7 +155,7 @@ class Table:
             cells = "".join(f"<td{kind}>{cell}</td>" for cell, kind in pairs)
             body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
         caption = escape(self.caption)
-        # classes of tables that are too wide for paper
+        # CSS classes that shrink wide tables on paper
         wide = " wide" * (len(self.header) > _WIDE) + " very-wide" * (len(self.header) > _VERY_WIDE)
         return (
             f'<div class="scroll{wide}" tabindex="0" role="region" aria-label="{caption}"><table>'
@@ -238,7 +240,7 @@ def write_report(
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    # file names that are not UTF-8 contain lone surrogates, which become question marks
+    # A file name that is not UTF-8 contains lone surrogates; write them as question marks.
     page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
     contents: dict[str | os.PathLike[str], Content] = {target: page}
     if write_pictures:
@@ -265,7 +267,7 @@ def render_report(title: str, sections: Sequence[Section], *, lead: str = "") ->
         )
     blocks: list[Any] = [block for section in sections for block in section.blocks]
     assets = [block.assets() for block in blocks if hasattr(block, "assets")]
-    # unique, in the order of first use
+    # without duplicates, in the order of first use
     styles = dict.fromkeys(style for given, _ in assets for style in given)
     scripts = dict.fromkeys(script for _, given in assets for script in given)
     return resource("report.html").format(
@@ -281,7 +283,7 @@ def render_report(title: str, sections: Sequence[Section], *, lead: str = "") ->
 
 @cache
 def resource(name: str) -> str:
-    """Return the text of a file of this package."""
+    """Return the text of a file in the folder of this module."""
     return files(__package__).joinpath(name).read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Write TPS files so that coordinates are read back exactly."""
+"""Write TPS files; reading them back gives exactly the same coordinates."""
 
 from __future__ import annotations
 
@@ -38,36 +38,38 @@ def write_tps(
     path : str or path-like
         The file. It is written atomically.
     landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
-        Coordinates. NaN is written as NA, and a landmark with NaN is read back as missing. Three
-        dimensions are written as LM3. Flat rows x1, y1, x2, y2, … need at least three landmarks,
-        to distinguish them from one specimen of shape (k, 2).
+        Coordinates. NaN is written as NA, and a landmark with NaN is read back as missing.
+        Landmarks in three dimensions are written with the keyword LM3. An array of shape (n, 2k)
+        has rows x1, y1, x2, y2, … with at least three landmarks; an array of shape (k, 2) would be
+        ambiguous, as it could also be one specimen.
     ids : sequence of n str or int, optional
         Names of the specimens. Default: 1, 2, …
     images : sequence of n str or None, optional
-        The image files.
+        Names of the image files.
     scales : array-like of shape (n,), optional
-        Positive factors of the coordinates, NaN if a specimen has none. The coordinates are written
-        unscaled.
+        Positive scale factors, or NaN for specimens without one. Each factor is written to the
+        file; the coordinates are not multiplied by it.
     curves : sequence of n sequences of array-likes of shape (m, 2) or (m, 3), optional
-        The curves of each specimen, or None.
+        The curves of each specimen, or None for a specimen without curves.
     comments : sequence of n str or None, optional
         Comments. A comment with line breaks becomes several COMMENT lines.
     other : sequence of n mappings from str to str, or None, optional
-        Further fields of each specimen, as in `other` of :class:`TPSFile`: names in capitals; a
-        text with line breaks becomes several lines of that name.
+        Further fields of each specimen, as in `other` of :class:`TPSFile`. Their names must be in
+        capitals. A text with line breaks becomes several lines with the same name.
 
     Warns
     -----
     UserWarning
-        If all coordinates of a landmark are negative, which :func:`read_tps` reads as missing
-        unless ``negative="keep"``.
+        If all coordinates of a landmark are negative. :func:`read_tps` reads such a landmark as
+        missing unless ``negative="keep"``.
 
     Raises
     ------
     ValueError
-        If an argument could not be read back: a text with a line break or with blanks at its ends,
-        a reserved field name, an infinite coordinate, a wrong length. Messages number specimens and
-        curves as in :func:`read_tps`: "specimen 3 (index 2)".
+        If an argument has the wrong type or length, or could not be read back unchanged: an id or
+        image name with a line break, a text with blanks at the ends of a line, a reserved field
+        name, an infinite coordinate. Messages number specimens and curves as :func:`read_tps` does:
+        "specimen 3 (index 2)".
 
     See Also
     --------
@@ -119,17 +121,17 @@ def write_tps(
         i, j = (int(index) for index in np.argwhere(below)[0])
         warn_user(
             f"{number_and_index('landmark', j).capitalize()} of {number_and_index('specimen', i)} "
-            "has only negative coordinates, which mark a missing landmark in a TPS file; read it "
-            "with read_tps(path, negative='keep')."
+            "has only negative coordinates. In a TPS file they mark a missing landmark. To keep "
+            "the landmark, read the file with read_tps(path, negative='keep')."
         )
 
 
 def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
-    """Return complex or flat landmarks with an axis of coordinates, others unchanged."""
+    """Return complex or flat landmarks in shape (n, k, 2), and all others unchanged."""
     check_not_masked(landmarks, "landmarks", "write_tps")
     try:
         array = np.asarray(landmarks)
-    except ValueError:  # ragged: _check_points raises the error
+    except ValueError:  # rows of different lengths: _check_points raises the error
         return landmarks
     if array.ndim != 2:
         return landmarks
@@ -163,7 +165,7 @@ def _check_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
 
 
 def _check_scales(scales: ArrayLike | None, n: int) -> list[str | None] | None:
-    """Return the scales, with None for NaN."""
+    """Return the scales as texts, with None for NaN."""
     if scales is None:
         return None
     options = {"dtype": "numeric", "ensure_2d": False, "ensure_all_finite": "allow-nan"}
@@ -176,7 +178,7 @@ def _check_scales(scales: ArrayLike | None, n: int) -> list[str | None] | None:
 
 
 def _check_length(values: Any, n: int, what: str) -> list[Any]:
-    """Return values as a list with one entry per specimen; None gives a list of None."""
+    """Return values as a list with one entry per specimen; None becomes a list of None."""
     if values is None:
         return [None] * n
     try:
@@ -196,7 +198,7 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
 
 
 def _coordinate_lines(points: Floats) -> list[str]:
-    # repr is the shortest text that reads back as the same float
+    # repr gives the shortest text that is read back as the same float
     return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
 
 
@@ -237,14 +239,14 @@ def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
         points = _check_points(curve, 2, what)
         if points.shape[1] != dimension:
             raise ValueError(
-                f"{what} has {points.shape[1]} dimensions, its landmarks have {dimension}."
+                f"{what} has {points.shape[1]} dimensions, but its landmarks have {dimension}."
             )
         lines += [f"POINTS={len(points)}", *_coordinate_lines(points)]
     return lines
 
 
 def _text_lines(key: str, text: Any, what: str, specimen: str) -> list[str]:
-    """Return one line of a field for each line of its text; names have only one."""
+    """Return one line of the file for each line of a text; ids and images have only one line."""
     split = isinstance(text, str) and key not in ("ID", "IMAGE")
     parts = text.split("\n") if split else [text]
     return [f"{key}={_one_line(part, what, specimen)}" for part in parts]
@@ -255,14 +257,14 @@ def _check_name(key: Any, specimen: str) -> None:
     _one_line(key, "names in other", specimen)
     if key in RESERVED:
         raise ValueError(
-            f"other of write_tps has the name {key!r} for {specimen}, which is reserved in TPS "
-            "files; use the parameter for it, or another name."
+            f"other of write_tps has the name {key!r} for {specimen}, but this name is reserved in "
+            "TPS files. Use the parameter of write_tps for this field, or another name."
         )
     match = FIELD.fullmatch(f"{key}=")
     if match is None or match[1] != key or key != key.upper():
         raise ValueError(
-            f"Names in other of write_tps must be in capitals, begin with a letter and have no =; "
-            f"got {key!r} for {specimen}."
+            f"Names in other of write_tps must be in capitals, begin with a letter and not contain "
+            f"'='; got {key!r} for {specimen}."
         )
 
 
@@ -276,6 +278,7 @@ def _one_line(text: Any, what: str, specimen: str) -> str:
     return text
 
 
-# The parameter of each field, in the order of writing.
+# The parameter of write_tps for each field, in the order in which fields are written.
 _FIELDS = {"IMAGE": "images", "ID": "ids", "SCALE": "scales", "COMMENT": "comments"}
-_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")  # UTF-8 has no lone surrogates
+# Line breaks, zero bytes, and lone surrogates, which UTF-8 cannot encode.
+_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")
