@@ -52,11 +52,12 @@ PAPERS = {
 NOT_RUN = "not run"
 # how the page of full runs was made: by running them or not
 HOW_MADE = {
-    True: "Written by `experiments/reproduce.py --full` (`make reproduce-full`), which ran every "
-    "experiment for it.",
-    False: "Written by `experiments/reproduce.py --full --page`, which runs nothing. It reads the "
-    "results of the last full run of each experiment; the table gives the date. If a comparison "
-    "was changed after the run, it was computed again from the CSV of that run.",
+    True: "This page was written by `experiments/reproduce.py --full` (`make reproduce-full`), "
+    "which ran every experiment.",
+    False: "This page was written by `experiments/reproduce.py --full --page`, which does not run "
+    "experiments. It shows the results of the last full run of each experiment; the table gives "
+    "the date of that run. If a comparison was changed later, it was computed again from the CSV "
+    "file of the run.",
 }
 WIDEST = 1000  # CSS pixels of a picture on the page
 # a line such as "/a/b.py:12: UserWarning: what is the matter"
@@ -65,39 +66,47 @@ WARNING = re.compile(r"^.*?:\d+: (\w*Warning: .*)$", re.MULTILINE)
 PARTS = re.compile(
     r"(?=What differs: |What was tried: |Likely reason: |What it (?:also )?depends on: )"
 )
-# the rule of verdicts.py in four sentences
+RESUMED = " Resumed runs use parts of an earlier run, whose time is not included."
+# the number of threads in the description of a machine
+THREADS = re.compile(r", (\d+) threads?")
+# the rule of verdicts.py
 RULE = (
-    "A published number agrees if it is within two standard errors of ours, or within the "
-    "deviation printed with it. A published order holds if our difference is more than two "
-    "standard errors above zero, is contradicted if it is more than two below, and is open "
-    "otherwise. Reproduced: there are numbers, all agree, and no order is contradicted (some may "
-    "be open). Same ordering: there are orders and all hold, whatever the numbers."
+    "A published number agrees with ours if they differ by at most two standard errors of our "
+    "number, or by at most the deviation that is printed in the paper. A published order says that "
+    "one method is better than another. It holds if our difference in this direction is more than "
+    "two standard errors above zero. It is contradicted if the difference is more than two "
+    "standard errors below zero. Otherwise it is open. An experiment is “reproduced” if the paper "
+    "has numbers, all of them agree, and no order is contradicted; orders may be open. It has the "
+    "“same ordering” if the paper has orders and all of them hold, even if numbers differ. "
+    "Otherwise it is “not reproduced”. “(partial)” after a verdict means that our protocol omits "
+    "or changes a part of the paper's protocol. The differences are described below."
 )
-WORDS = (
-    (
-        "KHA, KHA/t, KHA/et, KHA-SMD",
-        "the kernel Hebbian algorithm with a constant gain; with a gain that decays over time; "
-        "with a gain that also depends on the eigenvalue of each component; and with gains adapted "
-        "by stochastic meta-descent",
-    ),
-    (
-        "η0, μ, ρ_0",
-        "the initial gain; the rate at which KHA-SMD changes the logarithms ρ of its gains; and "
-        "their initial value",
-    ),
-    (
-        "excess error, decades",
-        "the reconstruction error minus the smallest possible one, as a fraction of the latter; "
-        "its decimal logarithm",
-    ),
-    ("Rayleigh-Ritz step", "replace the components by the best ones within their span"),
-    ("Q, D", "the number of modes (components) that are used"),
-    ("κ", "the number of neighbours"),
-    ("parts, halves, splits", "random subsets of the data on which an experiment is repeated"),
-    ("seeds, draws", "random starts of a method on the same data; random data or noise"),
-    ("variant", "in rkpns/neighborhoods, a scaling of the features and a space of the neighbours"),
-    ("VW", "the Veronese-Whitney embedding of planar shapes"),
-)
+WORDS = {
+    "KHA": "the kernel Hebbian algorithm with a constant gain",
+    "KHA/t": "KHA with a gain that decays over time",
+    "KHA/et": "KHA/t with a gain that also depends on the eigenvalue of each component",
+    "KHA-SMD": "KHA/et with gains that are adapted by stochastic meta-descent",
+    "η0": "the initial gain",
+    "ρ, ρ_0": "the logarithms of the gain factors of KHA-SMD, and their initial value",
+    "μ": "the rate at which KHA-SMD changes ρ",
+    "automatic gains": "the library's default gains, which are not tuned by hand",
+    "excess error": "the difference between the reconstruction error and the smallest possible "
+    "one, as a fraction of the smallest possible one",
+    "decade": "a factor of ten",
+    "pass": "one use of every row of the data",
+    "Rayleigh-Ritz step": "replaces the components by the best ones within their span",
+    "mode": "a component; Q and D are numbers of modes",
+    "p": "the power of the residuals that robust methods minimise",
+    "κ": "the number of neighbours",
+    "part, half, split": "a random subset of the data, on which an experiment is repeated",
+    "seed": "a random start of a method on the same data",
+    "draw": "a random sample of the data or of the noise",
+    "variant": "a choice that the paper leaves open, such as the scaling of the features",
+    "features as published": "features that are not scaled",
+    "plain kernel, geodesic kernel": "the Gaussian kernel, and its version in the tangent space",
+    "RRC, KRRC": "the ridge regression classifier, and the kernel ridge regression classifier",
+    "Veronese-Whitney kernel (VW)": "a Gaussian kernel of planar shapes",
+}
 
 
 @dataclass(frozen=True)
@@ -261,7 +270,7 @@ def summary(outcomes: Sequence[Outcome], quick: bool, ran: bool) -> Iterable[Blo
         for each in outcomes
     ]
     yield Table(
-        "Experiments", ["experiment", "what", "verdict", "compared", "date", "seconds"], rows
+        "Experiments", ["experiment", "title", "verdict", "comparisons", "date", "seconds"], rows
     )
 
 
@@ -347,14 +356,14 @@ def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
         how = [each.run["date"], seconds_of(each)] if not each.missing else ["", ""]
         compared = each.missing or tally(each.compared)
         rows.append([link, said["title"], said["where"], each.shown, compared, *how])
-    machines = sorted({each.run["machine"] for each in outcomes if each.run.get("machine")})
-    header = ["experiment", "what", "in the paper", "verdict", "compared"]
+    header = ["experiment", "title", "in the paper", "verdict", "comparisons"]
+    resumed = any(each.run.get("kept") for each in outcomes)
     text = [
-        "# The five papers, reproduced",
+        "# Reproduction of five papers",
         "",
-        f"{HOW_MADE[ran]} Do not edit. The published results are in `published.toml` in each "
-        "folder, and every single comparison is in the files `*_compared.csv`. Machine: "
-        f"{'; '.join(machines)}.",
+        f"{HOW_MADE[ran]} Do not edit this page. The folder of each paper has the published "
+        "results in `published.toml`, and every comparison in the files `*_compared.csv`. Machine: "
+        f"{machines(outcomes)}.",
         "",
         "The papers:",
         "",
@@ -364,26 +373,37 @@ def results(outcomes: Sequence[Outcome], *, ran: bool) -> str:
         "",
         *table([*header, "date of the run", "seconds"], rows),
         "",
-        "Seconds are wall-clock time on a machine that ran other jobs too. Resumed: some parts "
-        "come from an earlier run, whose time is not included. No seconds: not recorded.",
+        f"Seconds are wall-clock time on a machine that also ran other jobs.{RESUMED * resumed}",
         "",
         "## Terms",
         "",
-        *(f"- {word}: {meaning}." for word, meaning in WORDS),
+        *(f"- **{word}**: {meaning}." for word, meaning in WORDS.items()),
         "",
         "## Differences from the papers' protocols",
         "",
-        "The protocols were followed as far as the papers describe them, with these exceptions.",
+        "We followed the protocols as far as the papers describe them, with these exceptions.",
         "",
         *points(outcomes, lambda each: each.partial),
         "",
         "## Differences from the papers' results",
         "",
-        "For each experiment, as far as known: what differs, what was tried, the likely reason.",
+        "The list gives, for each experiment, the verdict, what differs from the paper, what was "
+        "tried, and the likely reason if we know one. “Here” means in our run.",
         "",
         *points(outcomes, difference),
     ]
     return "\n".join(text) + "\n"
+
+
+def machines(outcomes: Sequence[Outcome]) -> str:
+    """Return the machines of the runs, each with its numbers of threads."""
+    threads: dict[str, set[str]] = {}
+    for each in outcomes:
+        if machine := each.run.get("machine"):
+            threads.setdefault(THREADS.sub("", machine), set()).update(THREADS.findall(machine))
+    return "; ".join(
+        f"{name}, with {' or '.join(sorted(counts))} threads" for name, counts in threads.items()
+    )
 
 
 def discussion(experiment: Experiment) -> list[str]:
@@ -424,7 +444,7 @@ def main() -> None:
     lead = "Each paper's tables and figures, computed with orthodrome and compared with the paper."
     target = write_report(
         arguments.out / "index.html",
-        "The five papers, reproduced",
+        "Reproduction of five papers",
         page(found, quick=quick, ran=not arguments.page),
         lead=lead,
     )
