@@ -26,7 +26,7 @@ _DATE = re.compile(
 _IDENTIFIER_NAME = re.compile(
     r"ids?|index|rows?|row.?names?|no\.?|nr\.?|unnamed: \d+|.*[_ .-]id|id[_ .-].*", re.IGNORECASE
 )
-_DATE_NAME = re.compile(r"year|yr|jahr|date|time|timestamp", re.IGNORECASE)
+_DATE_NAME = re.compile(r"years?|yr|jahr|date", re.IGNORECASE)
 _YEARS = 1500, 2100
 
 # Text with more distinct values than this, and than half of the rows, names the rows.
@@ -188,6 +188,15 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         raw = [np.asarray(X[name]) for name in X.columns] if is_frame else X.T
         return names, [_column(*pair) for pair in zip(names, raw, strict=True)]
 
+    def unknown_categories(self, X: Any) -> list[set[str]]:
+        """Return, for each column of X, the text values that the training data do not have."""
+        names, columns = list(getattr(self, "feature_names_in_", ())), []
+        for name in getattr(X, "columns", ()):
+            known = self.categories_[names.index(name)] if name in names else []
+            cells = {_cell(cell) for cell in np.asarray(X[name])} if known else set()
+            columns.append({cell for cell in cells if cell is not None} - set(known))
+        return columns
+
     def used_columns(self) -> list[int]:
         """Return the positions of the columns that are used."""
         return [i for i, kind in enumerate(self.kinds_) if kind == "number" or self.categories_[i]]
@@ -235,9 +244,11 @@ def column_kind(name: str, values: NDArray[Any]) -> str:
         first, n = present[0], len(values)
         if n >= _MIN_NUMBERED and np.array_equal(values, np.arange(first, first + n)):
             return "identifier"
-        if _IDENTIFIER_NAME.fullmatch(name.strip()):
+        mostly_distinct = len(np.unique(present)) > n / 2
+        if _IDENTIFIER_NAME.fullmatch(name.strip()) and mostly_distinct:
             return "identifier"
-        if _DATE_NAME.fullmatch(name.strip()) and _YEARS[0] <= present.min() <= _YEARS[1]:
+        in_range = _YEARS[0] <= present.min() and present.max() <= _YEARS[1]
+        if _DATE_NAME.fullmatch(name.strip()) and in_range:
             return "date"
     return "number"
 

@@ -167,7 +167,7 @@ def test_compare(here, capsys, trees):
     flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
     found = json.loads(run(capsys, "compare", flat, "--json", "--quiet", "--out", "flat").out)
     assert set(found["scores"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
-    assert found["recommendation"].startswith("Use PCA. ")
+    assert found["recommendation"].startswith("Use PCA (embed --method pca). ")
     page = (here / "flat/report.html").read_text("utf-8")
     assert html.escape(found["recommendation"]) in page
     assert run_python_of(here / "flat/report.html")["coordinates"].shape == (50, 2)
@@ -561,3 +561,22 @@ def test_model_without_notes_takes_columns_in_order(here, capsys):
     printed = run(capsys, "predict", "model", narrow, code=1)
     assert "orthodrome: model cannot predict " in printed.err
     assert "X has 3 features, but KernelPCA is expecting 4 features" in printed.err
+
+
+def test_new_specimens_are_treated_like_the_training_data(leaves, here, capsys):
+    """Mirrored specimens are reflected, and missing landmarks estimated, also one at a time."""
+    file = read_tps(here / "leaves.tps")
+    X = file.landmarks.copy()
+    X[3] = X[3] * [-1, 1] + [2 * X[3, :, 0].mean(), 0]
+    write_tps(here / "mirrored.tps", X, ids=file.ids, images=file.images)
+    options = ("--label-regex", "([A-Z])_", "--quiet")
+    run(capsys, "classify", "mirrored.tps", "--fix-mirrored", *options)
+    X[5, 2] = np.nan
+    one = X[[3, 5]]
+    write_tps(here / "new.tps", one, ids=["mirrored", "incomplete"])
+    printed = run(capsys, "predict", "classification/model.orthodrome", "new.tps")
+    assert "1 mirrored specimens were reflected: 'mirrored'" in printed.err
+    assert "1 missing landmarks were estimated, of 'incomplete'" in printed.err
+    whole = run(capsys, "predict", "classification/model.orthodrome", "leaves.tps", "--quiet").out
+    expected = [whole.splitlines()[row + 1].split(",")[1] for row in (3, 5)]
+    assert [line.split(",")[1] for line in printed.out.splitlines()[1:]] == expected

@@ -228,6 +228,7 @@ CASES = calls(
         X=SHAPES,
         specimens=np.array([1, 3]),
     ),
+    case(spaces.find_mirrored, X=SHAPES, mean=SHAPES[0]),
     case(spaces.estimate_landmarks, {"numbers": lambda found: found[0]}, X=SHAPES),
     case(spaces.read_nts, FILE | {"numbers": lambda found: found.landmarks}, path="good.nts"),
     case(

@@ -26,7 +26,7 @@ from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .results import Report, Result, Work, count, opening, shapes_section, table_and_model
 
-MAX_ROWS = 5000  # classifiers of more rows take hours
+MAX_ROWS = 2000  # the time grows with the cube of the number of rows
 MIN_CLASS_ROWS = 50
 
 

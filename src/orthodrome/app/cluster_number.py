@@ -45,7 +45,7 @@ class Evidence:
                 f"-k {k} was chosen: {k} is the largest number up to {largest} for which two "
                 "random halves of the rows predict each other's clusters (prediction strength "
                 f"{self.strengths[k - 1]:.2f} ± {self.errors[k - 1]:.2f}; {_MIN_STRENGTH} is "
-                "enough)."
+                "enough within its standard error)."
             )
         if largest == 1:
             return "-k 1 was chosen: the rows are too few or too similar to look for clusters."

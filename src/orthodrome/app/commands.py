@@ -17,7 +17,7 @@ from .streams import OutputError, printable, write_stderr, write_stdout
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
 # Keys of the tables in ``models``, copied because importing ``models`` takes seconds.
-DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust")
+DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust", "pca")
 CLUSTERINGS = ("kernel-kmeans", "kmeans", "mixture", "spectral")
 CLASSIFIERS = ("krrc", "perturbo", "nested-spheres")
 

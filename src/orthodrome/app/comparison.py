@@ -125,8 +125,9 @@ class Comparison:
         worse = ", ".join(f"{e.title} {e.score:.3f}" for e in others if self._is_worse(e))
         equal = ", ".join(f"{e.title} {e.score:.3f}" for e in others if not self._is_worse(e))
         text = (
-            f"Use {best.title}. Criterion: {_CRITERIA[self.criterion]}, with {components}, for "
-            f"{len(self.data)} rows. {best.title}: {best.score:.3f} ± {best.error:.3f}."
+            f"Use {best.title} (embed --method {best.method}). Criterion: "
+            f"{_CRITERIA[self.criterion]}, with {components}, for {len(self.data)} rows. "
+            f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
         )
         if equal:
             text += f" Not significantly different, but less simple: {equal}."

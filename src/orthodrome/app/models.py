@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -27,6 +26,7 @@ DECOMPOSITIONS: dict[str, type] = {
     "kpca": KernelPCA,
     "kpns": KernelPNS,
     "robust": RobustKernelPCA,
+    "pca": KernelPCA,  # with the linear kernel
 }
 CLUSTERINGS: dict[str, type] = {
     "kernel-kmeans": KernelKMeans,
@@ -44,8 +44,8 @@ _MAX_SPREAD_RATIO = 10.0
 # From more rows than this, decompositions and clusterings use anchors.
 MAX_EXACT_ROWS = 20_000
 _N_ANCHORS = 300
-LINEAR = "pca"  # the baseline in comparisons
-_METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS | {LINEAR: PCA}
+LINEAR = "pca"
+_METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS
 # Methods that need unit feature vectors; other kernels are normalised for them.
 _SPHERE_METHODS = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
 # Parameters in the messages of estimators, and the options to name instead.
@@ -70,7 +70,7 @@ class Choice:
     Attributes
     ----------
     method : str
-        A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`, or `LINEAR`.
+        A key of `DECOMPOSITIONS`, `CLUSTERINGS` or `CLASSIFIERS`.
     kernel : str or None
         Name of the kernel; the default depends on the kind of data.
     sigma : float or str or None
@@ -193,6 +193,10 @@ def check_scales(data: Data) -> None:
 def make_kernel(choice: Choice, data: Data) -> Kernel:
     """Return the chosen kernel, or the default for the kind of data."""
     name = choice.kernel or ("veronese_whitney" if data.kind == "shapes" else "gaussian")
+    if choice.method == LINEAR:
+        if data.kind == "shapes":
+            raise InputError(f"{data.path} has landmarks. Use --method kpca instead of pca.")
+        return KERNELS["linear"]()
     if name not in KERNELS or name == "precomputed":
         names = ", ".join(sorted(set(KERNELS) - {"precomputed"}))
         raise ValueError(f"Unknown kernel {name!r}. Use one of {names}.")
@@ -243,7 +247,6 @@ _MODULES = {
     **{cls.__name__: "orthodrome.kernels" for cls in (*KERNELS.values(), Normalized)},
     **{cls.__name__: "orthodrome" for cls in _METHODS.values()},
     "PatchDenoiser": "orthodrome",
-    "PCA": "sklearn.decomposition",
     "Pipeline": "sklearn.pipeline",
     "StandardScaler": "sklearn.preprocessing",
     "StratifiedKFold": "sklearn.model_selection",

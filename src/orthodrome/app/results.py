@@ -23,6 +23,7 @@ from ..plots import shape_modes, shapes
 from ..plots.interactive import Scatter
 from ..plots.landmarks import mode_magnifications
 from ..plots.report import Block, Code, Note, Picture, Section, Table, Text
+from ..spaces import find_landmark_errors
 from .inputs import Data
 from .inputs.tables import escape_formula
 from .models import last_step, option_text
@@ -144,7 +145,10 @@ def table_and_model(
         table[rows.label_title] = rows.labels.tolist()
     table |= columns
     text = table_text(list(table), zip(*table.values(), strict=True))
-    notes = {"columns": list(training.columns), "kind": training.kind}
+    notes: dict[str, Any] = {"columns": list(training.columns), "kind": training.kind}
+    if training.kind == "shapes":
+        mean = find_landmark_errors(training.X).mean
+        notes |= {} if mean is None else {"mean": mean.tolist(), "reflected": training.reflected}
     if training.cleaner is not None:  # so that new rows are treated like the training data
         steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
         model = Pipeline([("table", training.cleaner), *steps])

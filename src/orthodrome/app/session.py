@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from .. import persist
@@ -19,6 +20,7 @@ from .._core.files import writable_folder, write_together
 from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.report import render_report
 from ..preprocessing import TableCleaner
+from ..spaces import find_landmark_errors
 from . import inputs
 from .classification import check_same_columns, classify, training_sample
 from .clustering import cluster
@@ -97,16 +99,17 @@ def _read_like(
     cleaner: TableCleaner | None,
     options: dict[str, Any],
     path: str = "",
+    **shapes: Any,
 ) -> tuple[Data, str]:
-    """Read rows like those that a model was fitted to."""
+    """Read rows like those that a model was fitted to; `shapes` are a mean and `reflected`."""
     path = path or options["test"]
     given = {key: options.get(key) for key in ("label", "labels", "label_regex", "keep_negative")}
     arguments = {key: value for key, value in given.items() if value not in (None, False)}
     try:
-        data = inputs.read_new_rows(path, kind, columns, cleaner, **arguments)
+        data = inputs.read_new_rows(path, kind, columns, cleaner, **shapes, **arguments)
     except UnknownColumnError as error:
         if error.name == options.get("label"):  # a file without labels can still be predicted
-            return _read_like(kind, columns, cleaner, {}, path)
+            return _read_like(kind, columns, cleaner, {}, path, **shapes)
         raise InputError(
             f"{path} has no column {error.name!r}, but the model was fitted to one. Add the column."
         ) from None
@@ -187,7 +190,10 @@ def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
     data = with_links(data, options.get("links"))
     reading, keywords = [f"data = {expression}"], {}
     if options.get("test") is not None:
-        test, expression = _read_like(data.kind, data.columns, data.cleaner, options)
+        shapes: dict[str, Any] = {}
+        if data.kind == "shapes":
+            shapes = {"mean": find_landmark_errors(data.X).mean, "reflected": data.reflected}
+        test, expression = _read_like(data.kind, data.columns, data.cleaner, options, **shapes)
         reading.append(f"test = {expression}")
         keywords["test"] = replace(test, links=data.links)
     elif options.get("cv") is not None:
@@ -266,7 +272,9 @@ def _predict(options: dict[str, Any]) -> None:
     cleaner = None
     if isinstance(fitted, Pipeline) and isinstance(fitted[0], TableCleaner):
         cleaner, fitted = fitted[0], fitted[1:]
-    data, _ = _read_like(kind, columns, cleaner, options | {"label": None}, source)
+    mean, reflected = notes.get("mean"), notes.get("reflected") is True
+    shapes = {"mean": mean, "reflected": reflected} if _is_shape(mean) else {}
+    data, _ = _read_like(kind, columns, cleaner, options | {"label": None}, source, **shapes)
     if not options["quiet"]:
         for text in data.notes:
             write_stderr(f"note: {printable(text)}\n")
@@ -294,6 +302,15 @@ def _predict(options: dict[str, Any]) -> None:
     with writable_folder(target.parent) as folder:
         write_together({folder / target.name: text.encode("utf-8")})
     _print({}, [], {target.name: target}, options["json"])
+
+
+def _is_shape(mean: Any) -> bool:
+    """Return whether a note of a model is a list of points."""
+    try:
+        points = np.array(mean, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return points.ndim == 2 and points.shape[1] in (2, 3) and bool(np.isfinite(points).all())
 
 
 def _training_columns(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:

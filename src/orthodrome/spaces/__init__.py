@@ -4,6 +4,7 @@ from .digitizing import (
     LandmarkErrors,
     estimate_landmarks,
     find_landmark_errors,
+    find_mirrored,
     reflect_specimens,
 )
 from .landmark_text import (
@@ -38,6 +39,7 @@ __all__ = [
     "estimate_landmarks",
     "extrinsic_mean",
     "find_landmark_errors",
+    "find_mirrored",
     "helmertize",
     "landmarks_from_table",
     "log_euclidean_distance",

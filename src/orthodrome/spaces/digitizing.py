@@ -49,6 +49,8 @@ class LandmarkErrors:
         Other specimens far from the mean.
     distances : ndarray of shape (n,)
         Full Procrustes distances from the mean of the typical specimens.
+    mean : ndarray of shape (k, 2) or (k, 3), or None
+        The mean of the typical specimens, centred, with unit size; None if nothing was compared.
     limit : float
         Largest typical distance: the third quartile plus three times the interquartile range, but
         at least twice the median.
@@ -60,6 +62,7 @@ class LandmarkErrors:
     outlying: Indices
     distances: Floats
     limit: float
+    mean: Floats | None = None
 
 
 def find_landmark_errors(X: ArrayLike) -> LandmarkErrors:
@@ -108,7 +111,8 @@ def find_landmark_errors(X: ArrayLike) -> LandmarkErrors:
     limit = _largest_typical(np.minimum(own, reflected))
     mirrored = (own > limit) & (reflected <= limit) & (own > _MIN_GAIN * reflected)
     swapped, displaced = [], []
-    for i in np.flatnonzero(_has_suspicious_landmark(Z, mean) & ~mirrored):
+    suspicious = _has_suspicious_landmark(Z, mean) | (own > limit)
+    for i in np.flatnonzero(suspicious & ~mirrored):
         pair, distance = _best_swap(Z[i], mean)
         if distance <= min(limit, own[i] / _MIN_GAIN):
             swapped.append((int(i), *pair))
@@ -119,7 +123,34 @@ def find_landmark_errors(X: ArrayLike) -> LandmarkErrors:
     explained = mirrored.copy()
     explained[[found[0] for found in (*swapped, *displaced)]] = True
     outlying = np.flatnonzero((own > limit) & ~explained)
-    return LandmarkErrors(np.flatnonzero(mirrored), swapped, displaced, outlying, own, limit)
+    found = np.flatnonzero(mirrored)
+    return LandmarkErrors(found, swapped, displaced, outlying, own, limit, mean)
+
+
+def find_mirrored(X: ArrayLike, mean: ArrayLike) -> Indices:
+    """Find specimens that are nearer to a mean shape after a reflection.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, k, 2) or (n, k, 3)
+        Landmarks, without missing ones.
+    mean : array-like of shape (k, 2) or (k, 3)
+        The mean shape of other specimens, such as ``find_landmark_errors(...).mean``.
+
+    Returns
+    -------
+    ndarray of int
+        The specimens whose distance from the mean a reflection divides at least by two.
+
+    Examples
+    --------
+    >>> triangle = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 3.0]])
+    >>> find_mirrored([triangle, triangle * [-1, 1]], triangle)
+    array([1])
+    """
+    Z = _preshapes(X)
+    own, reflected = _distances(_products(Z, _reference(mean, Z.shape[1:])))
+    return np.flatnonzero(own > _MIN_GAIN * reflected)
 
 
 def reflect_specimens(X: ArrayLike, specimens: ArrayLike) -> Floats:
@@ -158,7 +189,9 @@ def reflect_specimens(X: ArrayLike, specimens: ArrayLike) -> Floats:
     return found
 
 
-def estimate_landmarks(X: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+def estimate_landmarks(
+    X: ArrayLike, *, mean: ArrayLike | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
     """Estimate missing landmarks with thin-plate splines.
 
     The mean of the complete specimens is fitted to the landmarks of a specimen by rotation and
@@ -170,6 +203,8 @@ def estimate_landmarks(X: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
     ----------
     X : array-like of shape (n, k, 2) or (n, k, 3)
         Landmarks; NaN where a landmark is missing.
+    mean : array-like of shape (k, 2) or (k, 3), optional
+        The mean shape that is bent. Default: the mean of the complete specimens of X.
 
     Returns
     -------
@@ -195,22 +230,25 @@ def estimate_landmarks(X: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
     landmarks = _as_landmarks(X, missing=True)
     missing = np.asarray(np.isnan(landmarks).any(axis=2))
     incomplete = np.flatnonzero(missing.any(axis=1))
-    if len(incomplete) == len(landmarks):
+    if len(incomplete) == len(landmarks) and mean is None:
         raise ValueError(
             "All specimens have missing landmarks; estimating them needs at least one complete "
             "specimen. Leave out landmarks that are missing often."
         )
     if not len(incomplete):
         return landmarks, missing
-    mean = _robust_mean(_preshapes(landmarks[~missing.any(axis=1)]))
+    if mean is None:
+        reference = _robust_mean(_preshapes(landmarks[~missing.any(axis=1)]))
+    else:
+        reference = _reference(mean, landmarks.shape[1:])
     for i in incomplete:
         present = ~missing[i]
-        if present.sum() < mean.shape[1] + 1:
+        if present.sum() < reference.shape[1] + 1:
             raise ValueError(
                 f"Specimen {i} has {present.sum()} landmarks; estimating the others needs at least "
-                f"{mean.shape[1] + 1}. Leave the specimen out."
+                f"{reference.shape[1] + 1}. Leave the specimen out."
             )
-        landmarks[i, ~present] = _estimated(mean, landmarks[i], present)
+        landmarks[i, ~present] = _estimated(reference, landmarks[i], present)
     return landmarks, missing
 
 
@@ -244,6 +282,14 @@ def _preshapes(X: ArrayLike) -> Floats:
     landmarks /= np.where(largest > 0, largest, 1.0)
     sizes = np.linalg.norm(landmarks, axis=(1, 2), keepdims=True)
     return landmarks / np.where(sizes > 0, sizes, 1.0)
+
+
+def _reference(mean: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Return a given mean shape, centred, with unit size."""
+    points = as_array(mean, "mean", "the landmarks")
+    if points.shape != shape:
+        raise ValueError(f"mean must have the shape of one specimen, {shape}; got {points.shape}.")
+    return _preshapes(points[None])[0]
 
 
 def _mirror(dimension: int) -> Floats:

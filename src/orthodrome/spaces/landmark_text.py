@@ -242,12 +242,18 @@ def _from_long(columns: Mapping[str, Any]) -> TableLandmarks | None:
         raise ValueError(f"Landmark {number!r} of specimen {name!r} occurs {count} times.")
     ids = list(dict.fromkeys(names))
     order = {name: i for i, name in enumerate(ids)}
-    place = {number: i for i, number in enumerate(dict.fromkeys(numbers))}
+    labels = list(dict.fromkeys(numbers))
+    if all(label.isdigit() for label in labels):
+        labels.sort(key=int)
+    place = {number: i for i, number in enumerate(labels)}
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        first.setdefault(name, row)
     if len(place) < MIN_LANDMARKS:
         return None
     landmarks = np.full((len(ids), len(place), len(axes)), np.nan)
     landmarks[[order[name] for name in names], [place[number] for number in numbers]] = points
-    return TableLandmarks(_file(landmarks, ids), axes, [names.index(name) for name in ids])
+    return TableLandmarks(_file(landmarks, ids), axes, [first[name] for name in ids])
 
 
 def _from_wide(columns: Mapping[str, Any]) -> TableLandmarks | None:

@@ -31,6 +31,7 @@ from .landmarks import (
     label_specimens,
     read_specimens,
     specimens_of,
+    treat_like_training,
 )
 from .landmarks import fix_mirrored as reflect_mirrored
 from .parquet import read_parquet
@@ -275,6 +276,9 @@ def read_new_rows(
     kind: str,
     columns: Sequence[str] | None = None,
     cleaner: TableCleaner | None = None,
+    *,
+    mean: Any = None,
+    reflected: bool = False,
     **options: Any,
 ) -> Data:
     """Read rows to predict, and treat them like the training data.
@@ -290,6 +294,10 @@ def read_new_rows(
     cleaner : TableCleaner, optional
         What turned the training table into numbers. Its columns are read; missing cells are filled
         in as there.
+    mean : array-like of shape (k, 2) or (k, 3), optional
+        The mean shape of the training data. Missing landmarks are estimated from it.
+    reflected : bool, default=False
+        Whether to reflect specimens that are mirror images of the mean shape.
     **options
         As in :func:`read_data`: label, labels, label_regex, keep_negative.
 
@@ -305,13 +313,16 @@ def read_new_rows(
     if kind == "table" and has_landmarks:
         raise InputError(f"{path} has landmarks, but the model was fitted to a table. Use a table.")
     if kind == "shapes":
-        data = read_data(path, **options)
-        if data.kind == "table" and not is_array:
+        names_of = ("label", "columns", "labels", "label_regex", "keep_negative")
+        data = _open(path, *(options.get(name) for name in names_of))
+        if isinstance(data, RawTable):
             raise InputError(
                 f"{path} is a table, but the model was fitted to landmarks. Use a file of "
                 "landmarks."
             )
-        return data
+        if data.kind == "shapes" and mean is not None:
+            data = treat_like_training(data, mean, reflect=reflected)
+        return complete_landmarks(data, "error") if data.kind == "shapes" else data
     if cleaner is None or is_array:
         return read_data(path, columns=None if is_array else columns, **options)
     names = getattr(cleaner, "feature_names_in_", None)

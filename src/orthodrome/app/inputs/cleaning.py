@@ -155,6 +155,8 @@ def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
             continue
         columns = "Column" if len(found) == 1 else "Columns"
         advice = ""
+        if kind in ("date", "identifier", "constant"):
+            advice = " Name it in --columns to use it."
         if kind == "text":
             advice = " Use --text onehot to turn text into numbers"
             advice += (
@@ -180,6 +182,9 @@ def _missing_note(
     what = f"{count} of {n} rows have missing cells"
     if np.any(unlabelled):
         what += f" or no label in {quote(raw.label_name or '')}"
+    if not gaps.any():
+        what = f"{count} of {n} rows have no label in {quote(raw.label_name or '')}"
+    keep = " Use --missing median to keep them." if gaps.any() else ""
     columns = [name for name, gaps_of in _gaps_by_column(cleaner, raw) if gaps_of.any()]
     if columns:
         what += f" (in {format_names(columns)})"
@@ -189,17 +194,18 @@ def _missing_note(
     if missing == "error":
         raise InputError(f"{first}: {what}. Fill them in, or remove the rows.")
     if n_dropped == n:
-        raise InputError(f"{first}: {what}, so none would remain. Use --missing median.")
-    if missing is None and count >= _MAX_DROPPED * n:
+        raise InputError(f"{first}: {what}, so none would remain.{keep}")
+    if missing is None and count > _MAX_DROPPED * n:
         raise InputError(
-            f"{first}: a cell is missing. {what}, too many to drop them without asking. Use "
-            "--missing drop to drop these rows, or --missing median (or mean) to fill in the cells."
+            f"{first}: {what}, too many to drop them without asking. Use "
+            "--missing drop to drop these rows"
+            + (", or --missing median (or mean) to fill in the cells." if keep else ".")
         )
     if n_dropped < count:
         return f"{what}. Missing cells were replaced by the {filling} of their column." + (
             f" {n_dropped} rows without a label were dropped." if n_dropped else ""
         )
-    return f"{what}; these rows were dropped. Use --missing median to keep them."
+    return f"{what}; these rows were dropped.{keep}"
 
 
 def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
@@ -216,6 +222,12 @@ def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
             f"{n_gaps} of {len(raw.ids)} rows have missing cells, which were replaced by the "
             f"{cleaner.missing} of the training data."
         )
+    for name, values in zip(_all_names(raw), cleaner.unknown_categories(raw.values), strict=False):
+        if values:
+            notes.append(
+                f"Column {quote(name)} has values that are not in the training data and count as "
+                f"none of them: {format_names(sorted(values), 5)}."
+            )
     labels = None
     if raw.labels is not None:
         unlabelled = _unlabelled(raw)

@@ -87,6 +87,8 @@ class Data:
         Time to read the file; 0 if the data were not read from a file.
     cleaner : TableCleaner or None
         What turned the columns of the file into numbers; None for landmarks and arrays of numbers.
+    reflected : bool
+        Whether mirrored specimens were reflected.
     links : ndarray of shape (m, 2) or None
         Pairs of landmarks that figures join; None joins all in their order.
 
@@ -110,6 +112,7 @@ class Data:
     notes: tuple[str, ...] = ()
     read_seconds: float = 0.0
     cleaner: TableCleaner | None = None
+    reflected: bool = False
     links: Indices | None = None
 
     def __len__(self) -> int:

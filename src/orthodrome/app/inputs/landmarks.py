@@ -15,6 +15,7 @@ from ...spaces import (
     LandmarkFile,
     estimate_landmarks,
     find_landmark_errors,
+    find_mirrored,
     landmarks_from_table,
     read_morphologika,
     read_nts,
@@ -153,7 +154,8 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
     count, n = int(incomplete.sum()), len(data)
     if not count:
         return data
-    what = f"{count} of {n} specimens have missing landmarks or labels"
+    lacking = "landmarks" if data.labels is None else "landmarks or labels"
+    what = f"{count} of {n} specimens have missing {lacking}"
     names = format_names((data.ids[i] for i in np.flatnonzero(incomplete)), _MAX_LISTED)
     if missing == "error" or (missing is None and count > _MAX_DROPPED * n) or count == n:
         raise InputError(
@@ -174,7 +176,34 @@ def fix_mirrored(data: Data) -> Data:
         return replace(data, notes=(*data.notes, "No specimen is mirrored."))
     names = format_names((data.ids[i] for i in found), 20)
     note = f"{len(found)} mirrored specimens were reflected: {names}."
-    return replace(data, X=reflect_specimens(data.X, found), notes=(*data.notes, note))
+    X = reflect_specimens(data.X, found)
+    return replace(data, X=X, notes=(*data.notes, note), reflected=True)
+
+
+def treat_like_training(data: Data, mean: Any, *, reflect: bool) -> Data:
+    """Estimate missing landmarks of new specimens, and reflect mirrored ones if `reflect`.
+
+    Both are done relative to the mean shape of the training data. No specimen is dropped.
+    """
+    reference, notes, X = np.array(mean, dtype=np.float64), list(data.notes), data.X
+    if reference.shape != X.shape[1:]:
+        return data  # the model reports the wrong number of landmarks
+    if np.isnan(X).any():
+        try:
+            X, estimated = estimate_landmarks(X, mean=reference)
+        except ValueError as problem:
+            raise InputError(f"{data.path}: {problem}") from None
+        filled = format_names((data.ids[i] for i in np.flatnonzero(estimated.any(axis=1))), 20)
+        notes.append(f"{estimated.sum()} missing landmarks were estimated, of {filled}.")
+    mirrored = find_mirrored(X, reference)
+    if len(mirrored):
+        names = format_names((data.ids[i] for i in mirrored), 20)
+        if reflect:
+            X = reflect_specimens(X, mirrored)
+            notes.append(f"{len(mirrored)} mirrored specimens were reflected: {names}.")
+        else:
+            notes.append(f"{len(mirrored)} specimens look mirrored: {names}.")
+    return replace(data, X=X, notes=tuple(notes))
 
 
 def landmark_notes(data: Data) -> list[str]:
