@@ -15,7 +15,7 @@ from ._core.types import Floats
 
 __all__ = ["TableCleaner"]
 
-#: Cells that mean a missing value, in lower case.
+#: Texts that mark a missing cell; cells are converted to lower case before the comparison.
 MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -29,48 +29,53 @@ _IDENTIFIER_NAME = re.compile(
 _DATE_NAME = re.compile(r"years?|yr|jahr|date", re.IGNORECASE)
 _YEARS = 1500, 2100
 
-# Text with more distinct values than this, and than half of the rows, names the rows.
+# A text column is an identifier if the number of its distinct values exceeds both this number and
+# half of its non-missing cells.
 _MAX_CATEGORIES = 20
 
-# Numbers 1, 2, 3, … in the order of the rows are row numbers from this many rows on.
+# In a table with at least this many rows, a column that counts up by 1 holds row numbers.
 _MIN_NUMBERED = 10
 
 
 class TableCleaner(TransformerMixin, BaseEstimator):
     """Choose the columns of a table that hold measurements, and return them as numbers.
 
-    Columns of dates, identifiers, constants and, by default, text are left out. Missing cells are
-    filled in. Text columns can become columns of zeros and ones, one for each value.
+    Columns of dates, identifiers and constants are left out. Text columns are left out too, or
+    become columns of zeros and ones, one for each distinct value. Missing cells are filled in.
 
     Parameters
     ----------
     missing : {"median", "mean", "error"}, default="median"
-        What replaces missing cells: the median or the mean of the column in the training data.
-        "error" raises an error instead.
+        How to fill missing cells: with the median or the mean of the column in the training data.
+        "error" raises an error if a cell is missing.
     text : {"ignore", "onehot", "error"}, default="ignore"
-        What to do with columns of text.
+        What to do with columns of text: leave them out; make a column of zeros and ones for each
+        distinct value; or raise an error.
     choose_columns : bool, default=True
-        Whether to leave out dates, identifiers and constants that are numbers. If False, all
-        columns of numbers are used.
+        Whether to leave out columns of numbers that are dates, identifiers or constants. If False,
+        all columns of numbers are used.
 
     Attributes
     ----------
     kinds_ : list of str
         What each column holds: "number", "text", "date", "identifier", "constant" or "empty".
     fill_values_ : ndarray of shape (n_columns,)
-        What replaces missing cells; 0 for columns that are not numbers.
+        The value that fills missing cells of each column; 0 for columns that are not numbers.
     categories_ : list of lists of str
-        Values of each text column with ``text="onehot"``, sorted; empty lists for other columns.
+        With ``text="onehot"``, the sorted distinct values of each text column. The list is empty
+        for other columns.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
     Notes
     -----
-    A column is a date if all its cells look like dates or times, or if it is called year or date
-    and holds years. It is an identifier if it holds text with a different value in most rows,
-    whole numbers under a name such as id, or the numbers of the rows. Constants are used if there
-    are no other numbers. New rows are treated like the training data: categories not seen there
-    become zeros in all columns.
+    A column holds dates if all its cells look like dates or times, or if its name is, for example,
+    year or date and it holds years. A column holds identifiers in three cases: it holds text with a
+    different value in most rows; it holds whole numbers and has a name such as id; or it holds the
+    numbers of the rows. If there are no other columns of numbers, constant numbers are used.
+
+    `transform` treats new rows like the training data. A category that the training data do not
+    contain becomes 0 in all columns of its text column.
 
     Examples
     --------
@@ -115,7 +120,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
             for i, column in enumerate(columns):
                 if column.dtype != object and self.kinds_[i] != "empty":
                     self.kinds_[i] = "number"
-        if "number" not in self.kinds_:  # rather constants than nothing
+        if "number" not in self.kinds_:  # use constant numbers, so that some column remains
             for i, column in enumerate(columns):
                 if column.dtype != object and self.kinds_[i] == "constant":
                     self.kinds_[i] = "number"
@@ -134,7 +139,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
                 self.fill_values_[i] = center(columns[i])
         if not len(self.get_feature_names_out()):
             described = ", ".join(f"{name!r} ({kind})" for name, kind in self._described(names))
-            raise ValueError(f"No column holds measurements: {described}.")
+            raise ValueError(f"No column holds measurements. The columns are: {described}.")
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -143,8 +148,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame, or array-like of shape (n_samples, n_columns)
-            A table with the columns of the training data. In a DataFrame they are found by name,
-            and other columns are ignored.
+            A table with the columns of the training data. The columns of a DataFrame are found by
+            name, and additional columns are ignored.
 
         Returns
         -------
@@ -156,7 +161,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         if hasattr(X, "columns") and known is not None:
             absent = [name for name in known[self.used_columns()] if name not in X.columns]
             if absent:
-                raise ValueError(f"X has no column {absent[0]!r}, which the training data have.")
+                raise ValueError(f"X has no column {absent[0]!r}, but the training data have it.")
             X = X.reindex(columns=known)
         names, columns = self._columns(X, reset=False)
         found = []
@@ -180,7 +185,10 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         return np.column_stack(found)
 
     def _columns(self, X: Any, *, reset: bool) -> tuple[list[str], list[NDArray[Any]]]:
-        """Return names and columns of a table: floats with NaN, or text with None."""
+        """Return the names and the columns of a table.
+
+        Each column is an array of floats, with NaN for missing cells, or of text, with None.
+        """
         is_frame = hasattr(X, "columns")
         options = {"dtype": None, "ensure_all_finite": False, "skip_check_array": is_frame}
         X = validate_data(self, X, reset=reset, **options)
@@ -198,14 +206,14 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         return columns
 
     def used_columns(self) -> list[int]:
-        """Return the positions of the columns that are used."""
+        """Return the indices of the input columns that are used."""
         return [i for i, kind in enumerate(self.kinds_) if kind == "number" or self.categories_[i]]
 
     def _described(self, names: list[str]) -> list[tuple[str, str]]:
         return list(zip(names, self.kinds_, strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Return the names of the columns of numbers; "name=value" for columns made from text."""
+        """Return the names of the output columns; "name=value" for columns made from text."""
         check_is_fitted(self, "kinds_")
         names = getattr(self, "feature_names_in_", _default_names(self.n_features_in_))
         found: list[str] = []
@@ -224,7 +232,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
 def column_kind(name: str, values: NDArray[Any]) -> str:
     """Return what a column holds; see `TableCleaner`.
 
-    `values` are floats with NaN, or objects: text, and None for missing cells.
+    `values` are floats, with NaN for missing cells, or text, with None for missing cells.
     """
     if values.dtype == object:
         texts = [cell for cell in values if cell is not None]

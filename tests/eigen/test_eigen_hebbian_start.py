@@ -153,7 +153,7 @@ BROKEN = semidefinite(np.r_[np.ones(50), -np.ones(49)])[0]
 INDEFINITE = {
     "a negative entry": (-np.eye(5), "matrix; row 0 has -1 on the diagonal"),
     "no diagonal": (shifted_gram(1.0), r"matrix; row \d+ has 0 on the diagonal and an entry of"),
-    "negative eigenvalues": (shifted_gram(0.5), "matrix, and this one has clearly negative"),
+    "negative eigenvalues": (shifted_gram(0.5), "matrix, but this matrix has clearly negative"),
     "many of them": (BROKEN, "matrix; row .* on the diagonal"),
 }
 

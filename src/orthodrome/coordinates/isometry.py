@@ -1,4 +1,4 @@
-"""Explicit coordinates of the points of a Gram operator of low rank."""
+"""Compute explicit coordinates of points from their Gram operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..gram import GramOperator
 from ..gram.base import check_operator
 from .points import Coordinates
 
-# Directions with a smaller fraction of the trace are dropped.
+# Directions whose eigenvalue is a smaller fraction of the trace are dropped.
 _MIN_FRACTION = 1e-12
 
 
@@ -23,25 +23,25 @@ def pivoted_cholesky(
 ) -> tuple[NDArray[np.float64], float]:
     r"""Factor a positive semidefinite Gram matrix, :math:`K \approx L L^\top`, from a few rows.
 
-    The rows of L are coordinates of the points. Each step uses the row of the point farthest from
-    the span of the previous ones.
+    The rows of L are coordinates of the points. Each step adds a column to L. It uses the row of K
+    for the point farthest from the span of the points used before.
 
     Parameters
     ----------
     operator : GramOperator
         The matrix K.
     tol : float
-        Stop when no diagonal entry of K - LLᵀ exceeds tol times the largest one of K.
+        Stop when no diagonal entry of K - LLᵀ exceeds tol times the largest diagonal entry of K.
     max_rank : int
-        Maximum rank.
+        Maximum number of columns of L.
 
     Returns
     -------
     factor : ndarray of shape (n, rank)
         L, in float64.
     residual : float
-        The largest diagonal entry of K - LLᵀ in modulus; above the bound only if `max_rank` was
-        reached, or K is not positive semidefinite.
+        The largest absolute value of a diagonal entry of K - LLᵀ. It exceeds the bound of `tol`
+        only if `max_rank` was reached, or if K is not positive semidefinite.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def pivoted_cholesky(
     remaining: NDArray[Any] = operator.diagonal().astype(np.float64)
     limit = min(tol, 1.0) * float(remaining.max())
     max_rank = min(max_rank, len(remaining))
-    columns = np.empty((max_rank, len(remaining)))  # memory of unused rows is never touched
+    columns = np.empty((max_rank, len(remaining)))  # rows that stay unused take no memory
     rank = 0
     while rank < max_rank and remaining.max() > limit:
         pivot = int(np.argmax(remaining))
@@ -72,17 +72,18 @@ def pivoted_cholesky(
 
 @dataclass(frozen=True)
 class Isometry:
-    """Coordinates of the points of a Gram operator in their span.
+    """Coordinates of points, with the same inner products as in feature space.
 
     Attributes
     ----------
     points : ndarray of shape (n, rank)
-        Coordinates with the inner products of the matrix; columns in order of decreasing second
-        moment.
-    decoder : ndarray of shape (n, rank)
-        Maps inner products with the points to coordinates: ``k @ decoder``.
+        Coordinates. Their inner products are the entries of the Gram matrix. The columns are in
+        order of decreasing sum of squares.
+    decoder : ndarray of shape (n, rank), or (n_anchors, rank)
+        If the vector k holds the inner products of a new point with the n points, or with the
+        anchors, the coordinates of the new point are ``k @ decoder``.
     left_out : float
-        Sum of squares in the directions that were dropped.
+        Sum of the squared coordinates in the directions that were dropped.
     """
 
     points: NDArray[np.float64]
@@ -93,8 +94,8 @@ class Isometry:
 def isometric_coordinates(operator: GramOperator) -> Isometry:
     r"""Return coordinates Y of points, :math:`K = Y Y^\top`, from the eigenvectors of K.
 
-    The whole matrix is computed. Directions below 1e-12 of the trace, or within rounding error, are
-    dropped. The result always has at least two columns; the second may be 0.
+    The whole matrix is computed. Directions are dropped if their eigenvalue is below 1e-12 of the
+    trace or within rounding error. Y always has at least two columns; the second may be 0.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     Returns
     -------
     Isometry
-        Coordinates of the points, and the map for new points.
+        Coordinates of the points, and the decoder for new points.
 
     Examples
     --------
@@ -126,7 +127,7 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     if values[0] < -100 * limit:
         raise ValueError(
             f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
-            "definite on these data, so they have no coordinates. Use another kernel, or add "
+            "definite on these data, so the data have no coordinates. Use another kernel, or add "
             "a constant to the diagonal of the matrix."
         )
     kept, left_out = _kept(values, limit)
@@ -139,19 +140,21 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
 def principal_coordinates(features: Coordinates) -> Isometry:
     r"""Return the features of points, rotated to their principal axes.
 
-    With as many anchors as the rank, they equal those of :func:`isometric_coordinates`, up to the
-    signs of the axes. The same directions are dropped.
+    If the number of anchors equals the rank of the Gram matrix, the result equals that of
+    :func:`isometric_coordinates`, up to the signs of the axes. Directions are dropped by the same
+    criterion.
 
     Parameters
     ----------
     features : Coordinates
-        The features of the points; all are computed.
+        The features of the points. The features of all points are computed at once.
 
     Returns
     -------
     Isometry
-        Coordinates of the points, and the decoder for new points. Multiply it by inner products
-        with the anchors, scaled as for the features; normalise afterwards.
+        Coordinates of the points, and the decoder for new points. For a new point, scale its inner
+        products with the anchors as those of `features`, multiply them by the decoder, and, if
+        `features` are normalised, normalise the result.
 
     Examples
     --------
@@ -174,21 +177,21 @@ def principal_coordinates(features: Coordinates) -> Isometry:
 
 
 def _largest_negligible(values: NDArray[np.float64], dtype: Any) -> float:
-    """Return the limit below which eigenvalues are negligible."""
+    """Return the limit up to which eigenvalues are negligible."""
     return max(_MIN_FRACTION, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
 def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_], float]:
     """Return which directions are kept, and the sum of the eigenvalues of the others."""
     kept = values > limit
-    kept[-1] = True  # even if all data are 0
+    kept[-1] = True  # keep one direction even if all data are 0
     return kept, float(np.maximum(values[~kept], 0.0).sum())
 
 
 def _with_two_columns(
     points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
 ) -> Isometry:
-    """Return an isometry with at least two columns; the second may be 0."""
+    """Return an isometry with at least two columns, adding a second column of zeros if needed."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))
     return Isometry(points, decoder, left_out)

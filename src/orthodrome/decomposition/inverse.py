@@ -1,4 +1,4 @@
-"""Maps from coordinates back to inputs."""
+"""Map coordinates back to inputs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from ..preimage.ridge import RidgeMap, decode_components
 
 
 def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any]:
-    """Return the n training inputs as a dense array: stored, or passed for a Gram matrix."""
+    """Return the n training inputs as a dense array.
+
+    They are `X_fit`, or `inputs` if the kernel is precomputed and `X_fit` is None.
+    """
     if X_fit is not None:
         if inputs is not None:
             raise ValueError(
                 "inputs is only for kernel='precomputed'; this estimator stores its training data. "
-                "Leave it out."
+                "Omit inputs."
             )
         if is_dask_array(X_fit):
             raise ValueError(
@@ -33,7 +36,7 @@ def training_inputs(X_fit: Any, inputs: ArrayLike | None, n: int) -> NDArray[Any
         return X_fit.toarray() if scipy.sparse.issparse(X_fit) else X_fit
     if inputs is None:
         raise ValueError(
-            "inverse_transform with a precomputed kernel needs the inputs: pass the training data, "
+            "inverse_transform with a precomputed kernel needs the inputs. Pass the training data: "
             "inverse_transform(Z, inputs=X_train)."
         )
     array = check_numbers(inputs, "inputs", "inverse_transform", dtype=[np.float64, np.float32])
@@ -57,8 +60,8 @@ def inputs_of(
 ) -> NDArray[Any]:
     """Return inputs whose feature vectors are near the points with given coordinates.
 
-    Radial kernels, and distance kernels of shapes and matrices, use a fixed-point iteration. Other
-    kernels use ridge regression.
+    A fixed-point iteration is used for radial kernels, and for kernels of shapes or matrices that
+    are functions of a distance. Ridge regression is used for other kernels.
 
     Parameters
     ----------
@@ -69,9 +72,10 @@ def inputs_of(
     training : ndarray of shape (n_training, ...)
         The training inputs.
     expansion : callable
-        Maps coordinates to coefficients over the training points, shape (n, n_training).
+        Maps the coordinates of n points to an array of shape (n, n_training): each point as a
+        linear combination of the feature vectors of the training inputs.
     features : callable
-        Maps coordinates to the regressors of the inputs.
+        Maps coordinates to the variables from which ridge regression predicts inputs.
     embedding : ndarray of shape (n_training, k)
         Coordinates of the training inputs.
     weights : ndarray of shape (n_training,) or None
@@ -79,9 +83,9 @@ def inputs_of(
     alpha : float
         The relative penalty of the ridge regression.
     fixed_point : bool, default=True
-        Whether radial kernels may use the fixed-point iteration.
+        Whether the fixed-point iteration may be used.
     decode : RidgeMap, optional
-        A regression that was already fitted; default: fit it to `training`.
+        A fitted ridge regression. Default: fit one to `training`.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def image_of(
 ) -> NDArray[Any]:
     """Apply a function to coordinates; raise if the result overflows.
 
-    `first` is the row number of the first row, for messages.
+    `first` is the number of the first row in the whole array, for error messages.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         image = function(coordinates)
@@ -118,6 +122,6 @@ def image_of(
     if not finite.all():
         raise ValueError(
             f"The coordinates in row {first + int(np.argmin(finite))} of X are so large that "
-            f"the result overflows in {image.dtype}. Scale them down."
+            f"the result overflows in {image.dtype}. Use smaller coordinates."
         )
     return image

@@ -1,4 +1,4 @@
-"""Patches of an image on a regular grid, and the average of overlapping patches."""
+"""Cut an image into overlapping patches on a regular grid, and average them to an image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Block:
-    """A block of positions of a grid: half-open ranges of rows and columns."""
+    """A rectangle of grid positions.
+
+    It consists of the rows ``top`` to ``bottom - 1`` and the columns ``left`` to ``right - 1``.
+    """
 
     top: int
     bottom: int
@@ -22,7 +25,7 @@ class Block:
 
     @property
     def n_patches(self) -> int:
-        """The number of positions."""
+        """The number of positions, with one patch at each."""
         return (self.bottom - self.top) * (self.right - self.left)
 
 
@@ -30,18 +33,19 @@ class Block:
 class PatchGrid:
     r"""A grid of patches, `step` pixels apart, on an extended image.
 
-    Along each axis the image is extended by mirroring with the border pixel repeated
-    (``numpy.pad``'s "symmetric"): by ``patch - step`` pixels before it, and by at least as many
-    after it, so that the grid ends exactly at the edge. Therefore each pixel, also at the border,
-    is covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches, whether or
-    not the sizes are multiples of the step.
+    Along each axis the image is mirrored at its border, as with mode "symmetric" of ``numpy.pad``.
+    This adds ``patch_size - step`` pixels before the image and at least as many after it, so that
+    the last patch ends exactly at the edge of the extended image. Therefore each pixel, also at the
+    border, is covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches,
+    where p_h and p_w are the height and width of a patch and s is the step. The sizes need not be
+    multiples of the step.
 
     Parameters
     ----------
     image_shape : tuple of int
         Height, width and channels.
     patch_size : tuple of int
-        Height and width of a patch, at most those of the image.
+        Height and width of a patch, at most the height and width of the image.
     step : int
         Pixels between neighbouring patches, at most the smaller side of a patch.
 
@@ -80,7 +84,7 @@ class PatchGrid:
         return Block(0, self.shape[0], 0, self.shape[1])
 
     def _margins(self, axis: int) -> tuple[int, int]:
-        """Return the numbers of pixels added before and after the image."""
+        """Return how many pixels are added before and after the image along an axis."""
         overlap = self.patch_size[axis] - self.step
         length = overlap + self.image_shape[axis] + overlap
         return overlap, overlap + -(length - self.patch_size[axis]) % self.step
@@ -90,7 +94,10 @@ class PatchGrid:
         return np.pad(image, (self._margins(0), self._margins(1), (0, 0)), mode="symmetric")
 
     def bands(self, max_patches: int) -> Iterator[Block]:
-        """Yield blocks of whole rows with about `max_patches` patches each."""
+        """Yield blocks of whole grid rows with at most `max_patches` patches each.
+
+        A block has at least one row, even if that row has more patches.
+        """
         rows, columns = self.shape
         depth = max(1, max_patches // columns)
         for top in range(0, rows, depth):
@@ -102,7 +109,7 @@ class PatchGrid:
         return patches.reshape(block.n_patches, -1)
 
     def extract_at(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
-        """Return the patches at positions that are numbered row by row, as a copy."""
+        """Return a copy of the patches at positions, which are numbered row by row from 0."""
         indices = np.unravel_index(positions, self.shape)
         return self._windows(extended)[indices].reshape(len(positions), -1)
 
@@ -112,16 +119,16 @@ class PatchGrid:
         return windows[:: self.step, :: self.step]
 
     def add(self, total: NDArray[Any], patches: NDArray[Any], block: Block) -> None:
-        """Add the patches of a block to `total`, an array of the shape of the extended image."""
+        """Add the patches of a block to `total`, which has the shape of the extended image."""
         rows, columns = block.bottom - block.top, block.right - block.left
         stack = patches.reshape(rows, columns, self.image_shape[2], *self.patch_size)
         step, region = self.step, total[block.top * self.step :, block.left * self.step :]
-        # pixels at the same position (i, j) of different patches do not overlap
+        # For one (i, j), pixel (i, j) of each patch lies at a different place, so one += adds all.
         for i, j in np.ndindex(self.patch_size):
             region[i::step, j::step][:rows, :columns] += stack[..., i, j]
 
     def coverage(self, block: Block) -> NDArray[np.intp]:
-        """Return the number of patches of a block over each pixel of its region."""
+        """Return how many patches of a block cover each pixel of the region that it spans."""
         counts = []
         lengths = (block.bottom - block.top, block.right - block.left)
         for n, side in zip(lengths, self.patch_size, strict=True):
@@ -131,7 +138,10 @@ class PatchGrid:
         return np.multiply.outer(*counts)
 
     def average(self, total: NDArray[Any]) -> NDArray[Any]:
-        """Return the average of all patches over the pixels of the image."""
+        """Return the image in which each pixel is the average of the patches that cover it.
+
+        `total` is the sum of all patches, made with :meth:`add`.
+        """
         (top, _), (left, _) = self._margins(0), self._margins(1)
         inside = (slice(top, top + self.image_shape[0]), slice(left, left + self.image_shape[1]))
         return total[inside] / self.coverage(self.whole)[inside][..., None]

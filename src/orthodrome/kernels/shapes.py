@@ -1,6 +1,9 @@
-r"""Kernels for planar shapes: functions of :math:`|u^* v|`, invariant to rotation.
+r"""Kernels of planar shapes.
 
-Landmarks are complex (n, k), real (n, k, 2) or flat (n, 2k); see :mod:`orthodrome.spaces`.
+The kernel of two specimens z and w is a function of their pre-shapes u and v: the landmarks as
+complex numbers, centred and scaled to length 1. Most kernels are functions of :math:`|u^* v|`, and
+:math:`|u^* v|` does not depend on rotation. Landmarks are arrays of shape (n, k) complex,
+(n, k, 2) real, or (n, 2k) flat; see :mod:`orthodrome.spaces`.
 """
 
 from __future__ import annotations
@@ -26,36 +29,39 @@ from .bandwidth import median_distance
 from .base import ArrayKernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 
-# Rows per block in sums over all pairs: 4 million entries for 2,000 points.
+# Number of rows per block in sums over all pairs; with 2,000 points a block has 4 million entries.
 _ROWS = 2048
 
-# If 1 - |u*v|² is at most this, it is computed from the vectors: cancellation would cause relative
-# errors of 2e-12 in float64 and 1e-5 in float32.
+# If 1 - |u*v|² is at most this, it is computed from the difference of the vectors. From the product
+# |u*v|², cancellation would cause relative errors of 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.01}
 
-# √(1 - |u*v|²) up to this multiple of eps is rounding error of the pre-shapes.
+# If √(1 - |u*v|²) is at most this multiple of eps, it is rounding error of the pre-shapes.
 _ROUNDING_FACTOR = 8
 
 
 class ShapeKernel(ArrayKernel):
-    """Base class of kernels on landmarks of any form."""
+    """Base class of kernels of landmarks, given as complex, real or flat arrays."""
 
     def _as_arrays(self, X: Any) -> Array:
         """Return landmarks of shape (n, k, 2)."""
         return as_points(X)
 
     def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Return pre-shapes, rotated to their mean, as vectors, and the map back to landmarks."""
+        """Return vectors that represent shapes, and the map from vectors back to landmarks.
+
+        The vectors are pre-shapes rotated to their mean.
+        """
         u = complex_preshapes(X)
         u = rotated_to(u, self._center_of(u))
         return np.concatenate([u.real, u.imag], axis=1), _landmarks
 
     def _center_of(self, u: Array) -> Array:
-        """Return the pre-shape to which others are rotated."""
+        """Return the pre-shape to which the pre-shapes u are rotated."""
         return mean_preshape(u)
 
     def prepare(self, X: Any) -> Prepared:
-        """Return pre-shapes as real vectors, and the same rotated by 90 degrees."""
+        """Return pre-shapes, and pre-shapes rotated by 90 degrees, as real vectors."""
         return prepared_preshapes(complex_preshapes(X))
 
 
@@ -67,9 +73,10 @@ def prepared_preshapes(u: Array) -> Prepared:
 
 
 def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[Array, Array]:
-    """Return 1 - |u*v|² and |u*v|² for all pairs, accurate also for near shapes.
+    """Return 1 - |u*v|² and |u*v|² for all pairs of pre-shapes u in a and v in b.
 
-    They are computed from two real matrix products or, if digits cancel, from the vectors.
+    |u*v|² is computed from two real matrix products. For similar shapes, digits of 1 - |u*v|² would
+    cancel, so it is computed from the difference of the vectors.
     """
     dtype = block_dtype(a, b)
     left, right, rotated = (
@@ -91,14 +98,14 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\rho^2}{\sigma^2}\Bigr), \qquad
         \rho^2 = \|uu^* - vv^*\|_F^2 = 2 (1 - |u^* v|^2),
 
-    with the pre-shapes u and v. It is positive definite, and does not depend on the location,
-    size and rotation of a specimen.
+    with the pre-shapes u of z and v of w. The kernel is positive definite, and does not depend on
+    the location, size and rotation of a specimen.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale; ``"mean"``: σ² is the mean of ρ² over all pairs, ``"median"``: σ is the median
-        of ρ.
+        The scale σ. ``"mean"``: σ² is the mean of ρ² over all pairs. ``"median"``: σ is the median
+        of ρ over all pairs.
 
     Attributes
     ----------
@@ -144,12 +151,12 @@ class FullProcrustes(VeroneseWhitney):
 
     .. math:: k([z], [w]) = \exp(-d_F^2 / \sigma^2)
 
-    It equals :class:`VeroneseWhitney` with σ² doubled.
+    with the pre-shapes u of z and v of w. It equals :class:`VeroneseWhitney` with σ² doubled.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale of d_F.
+        The scale σ; "mean" and "median" refer to d_F, as for :class:`VeroneseWhitney`.
 
     Attributes
     ----------
@@ -169,17 +176,18 @@ class FullProcrustes(VeroneseWhitney):
 
 
 class RiemannianShape(ShapeKernel, DistanceGaussian):
-    r"""A Gaussian of geodesic distances in shape space; **not positive definite**.
+    r"""The Gaussian kernel of geodesic distances in shape space; **not positive definite**.
 
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\arccos^2 |u^* v|}{\sigma^2}\Bigr)
 
-    It is meant for comparisons. Gram matrices may have negative eigenvalues; methods use the
-    positive part or raise an error. ``fit`` issues a warning.
+    with the pre-shapes u of z and v of w. It is meant for comparisons. Gram matrices may have
+    negative eigenvalues. Estimators then use only the positive eigenvalues or raise an error.
+    ``fit`` issues a warning.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale of arccos|u*v|.
+        The scale σ; "mean" and "median" refer to arccos|u*v|, as for :class:`VeroneseWhitney`.
 
     Attributes
     ----------
@@ -198,8 +206,8 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
         warn_user(
-            "RiemannianShape is not positive definite: Gram matrices may have negative eigenvalues "
-            "and no feature space. VeroneseWhitney is positive definite."
+            "RiemannianShape is not positive definite: Gram matrices may have negative "
+            "eigenvalues. Use VeroneseWhitney for a positive definite kernel."
         )
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
@@ -221,14 +229,15 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
     .. math:: k([z], [w]) = \exp\Bigl(-\frac{\|\hat u - \hat v\|^2}{\sigma^2}\Bigr), \qquad
         \hat u = u\, \frac{u^* \mu}{|u^* \mu|},
 
-    with the extrinsic mean μ of the data that the kernel is fitted to. This embeds the shapes that
-    are not orthogonal to μ in :math:`\mathbb{C}^k`. The paper names a complex Gaussian kernel
-    without a definition; this definition is ours.
+    with the pre-shapes u of z and v of w, and the extrinsic mean μ of the data to which the kernel
+    is fitted. The map to :math:`\hat u` embeds all shapes that are not orthogonal to μ in
+    :math:`\mathbb{C}^k`. Lee and Patrangenaru (see :class:`VeroneseWhitney`) mention a complex
+    Gaussian kernel but do not define it; this definition is ours.
 
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale of ‖û - v̂‖.
+        The scale σ; "mean" and "median" refer to ‖û - v̂‖, as for :class:`VeroneseWhitney`.
 
     Attributes
     ----------
@@ -269,9 +278,10 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
 class HermitianLinear(ShapeKernel):
     r"""The complex inner product of pre-shapes, :math:`k(z, w) = u^* v`.
 
-    Only classifiers that use distances to the span of a class accept it: rotating a specimen does
-    not change the span of complex vectors. Kernel ridge regression with it is the naive ridge
-    regression classifier of pre-shapes.
+    The pre-shapes are u of z and v of w. Only classifiers that use distances to the span of a class
+    accept this kernel, because a rotation of a specimen does not change the span of complex
+    vectors. The kernel ridge regression classifier with this kernel is the naive ridge regression
+    classifier of pre-shapes.
 
     Examples
     --------
@@ -295,23 +305,26 @@ class HermitianLinear(ShapeKernel):
 
 
 def _landmarks(vectors: Array) -> Array:
-    """Return vectors (Re z, Im z) as landmarks of centroid size 1, shape (n, k, 2)."""
+    """Return landmarks of centroid size 1, shape (n, k, 2), from vectors (Re z, Im z)."""
     k = vectors.shape[1] // 2
     return preshape(np.stack([vectors[:, :k], vectors[:, k:]], axis=-1))
 
 
 def _mean_complement(X: Any, sample_weight: Floats | None) -> float:
-    """Return the mean of 1 - |u*v|² over all pairs, from the spectrum of the mean embedding."""
+    """Return the mean of 1 - |u*v|² over all pairs.
+
+    It follows from the eigenvalues λ of the weighted mean of u u*, which sum to 1.
+    """
     u = complex_preshapes(X).astype(np.complex128)
     p = np.ones(len(u)) if sample_weight is None else sample_weight
     eigenvalues = np.linalg.svd(np.sqrt(p / p.sum())[:, None] * u, compute_uv=False) ** 2
-    # 1 - Σ λ² = Σ_{i>1} λ_i (1 + λ_1 - λ_i), since Σ λ = 1: no cancellation
+    # The mean is 1 - Σ λ². As Σ λ = 1, it equals Σ_{i>1} λ_i (1 + λ_1 - λ_i) without cancellation.
     found = float(eigenvalues[1:] @ (1 + eigenvalues[0] - eigenvalues[1:]))
     return found if found > (64 * np.finfo(X.dtype).eps) ** 2 else 0.0
 
 
 def _mean_squared_angle(points: Prepared, sample_weight: Floats | None) -> float:
-    """Return the mean of arccos²|u*v| over all pairs, in blocks of rows."""
+    """Return the mean of arccos²|u*v| over all pairs, computed in blocks of rows."""
     p = np.ones(len(points)) if sample_weight is None else sample_weight
     p = p / p.sum()
     total = 0.0
@@ -321,16 +334,16 @@ def _mean_squared_angle(points: Prepared, sample_weight: Floats | None) -> float
     return total if total > (64 * np.finfo(points.dtype).eps) ** 2 else 0.0
 
 
-def _squared_angles(sines: Array, cosines: Array) -> Array:
-    """Return arccos²|u*v| from 1 - |u*v|² and |u*v|², in place of the first."""
-    np.sqrt(sines, out=sines)
-    np.sqrt(cosines, out=cosines)
-    np.arctan2(sines, cosines, out=sines)  # accurate at both ends
-    return np.square(sines, out=sines)
+def _squared_angles(sines_squared: Array, cosines_squared: Array) -> Array:
+    """Return arccos²|u*v| from 1 - |u*v|² and |u*v|². Both arrays are overwritten."""
+    sines = np.sqrt(sines_squared, out=sines_squared)
+    cosines = np.sqrt(cosines_squared, out=cosines_squared)
+    angles = np.arctan2(sines, cosines, out=sines)  # accurate for small and for large angles
+    return np.square(angles, out=angles)
 
 
 def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> float:
-    """Return the median over pairs of a function of √(1 - |u*v|²)."""
+    """Return the median of a distance over pairs; `distance` is a function of √(1 - |u*v|²)."""
     u = complex_preshapes(X)
 
     def pairwise(i: Indices, j: Indices) -> Array:
@@ -342,6 +355,6 @@ def _median_of(distance: Callable[[Any], Any], X: Any, sample_weight: Any) -> fl
 
 
 def paired_sines(u: Array, v: Array) -> Array:
-    """Return √(1 - |u*v|²) of pairs of pre-shapes, accurate also for near pairs."""
+    """Return √(1 - |u*v|²) for each pair of rows of u and v, accurate also for similar shapes."""
     products = np.einsum("ij,ij->i", u.conj(), v)
     return np.minimum(np.linalg.norm(v - u * products[:, None], axis=1), 1.0)

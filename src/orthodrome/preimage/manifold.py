@@ -1,6 +1,8 @@
-"""Pre-images of expansions, by fixed-point iteration or ridge regression.
+"""Compute pre-images by fixed-point iteration or ridge regression.
 
-The fixed-point iteration runs in the domain of the kernel: vectors, shapes or matrices.
+An expansion is a linear combination of feature vectors, Σ_n β_n Φ(x_n). Its pre-image is an input z
+whose feature vector Φ(z) is near it. The fixed-point iteration runs in the domain of the kernel:
+vectors, shapes or matrices.
 """
 
 from __future__ import annotations
@@ -39,13 +41,14 @@ class Preimages:
     Attributes
     ----------
     points : ndarray of shape (m, d)
-        The pre-images; landmarks and matrices have the form of the data.
+        The pre-images. Landmarks and matrices are arrays of the same kind as the data, such as
+        (m, k, 2).
     similarity : ndarray of shape (m,)
         Σ_n β_n k(x_n, z) at each pre-image z; NaN for the ridge method.
     n_iter : int
-        Iterations of the slowest start (1 for the ridge method).
+        Number of iterations from the start that needed most (1 for the ridge method).
     status : Status
-        How the iteration ended.
+        Whether the iteration converged.
     method : str
         "fixed-point" or "ridge".
     """
@@ -74,44 +77,49 @@ def preimage(
     alpha: float = 1e-6,
     memory_budget: str | float = "2GiB",
 ) -> Preimages:
-    r"""Find inputs whose feature vectors are near given expansions.
+    r"""Find inputs whose feature vectors are near given combinations of feature vectors.
 
-    For each row β of `coefficients`, find z with Φ(z) near :math:`\sum_n \beta_n \Phi(x_n)`. For
-    radial kernels ‖Φ(z)‖ is constant and the best z maximises
-    :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`; the fixed point of Mika et al., generalised to the
-    derivative of any profile, is iterated from several starts and the best result is kept. Gaussian
-    kernels on shapes and matrices have similar fixed points (:func:`fixed_point_preimages`). For
-    other kernels the inputs are regressed on their feature vectors: shapes as pre-shapes rotated to
-    their mean, matrices as logarithms.
+    For each row β of `coefficients`, find an input z with Φ(z) near the expansion
+    :math:`\sum_n \beta_n \Phi(x_n)`.
+
+    A radial kernel is a function of the distance, :math:`k(x, z) = h(\|x - z\|^2)`, so ‖Φ(z)‖ is
+    constant. The best z then maximises :math:`\rho(z) = \sum_n \beta_n k(x_n, z)`. It is found by
+    the fixed-point iteration of Mika et al., here for any function h with a derivative. The
+    iteration runs from several starts, and the best result is kept. Gaussian kernels of shapes and
+    of matrices have similar iterations; see :func:`fixed_point_preimages`.
+
+    For other kernels, ridge regression predicts inputs from feature vectors. In this regression,
+    shapes are represented by pre-shapes rotated to their mean, and matrices by their logarithms.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
-        The kernel; an unfitted one is fitted to X.
+        The kernel. An unfitted kernel is fitted to X.
     X : array-like of shape (n, d), or of the shape that the kernel expects
-        The points of the expansions; landmarks may be (n, k) complex, (n, k, 2) or (n, 2k),
-        matrices (n, d, d).
+        The points x_n. Landmarks may have the shape (n, k) complex, (n, k, 2) or (n, 2k). Matrices
+        have the shape (n, d, d).
     coefficients : array-like of shape (m, n) or (n,)
-        One expansion per row.
+        The coefficients β, one row per expansion.
     method : {"auto", "fixed-point", "ridge"}, default="auto"
-        "auto" uses the fixed point if the kernel has one, else ridge regression.
+        "auto" uses the fixed-point iteration if the kernel has one, else ridge regression.
     n_starts : int, default=3
-        Fixed point: the number of training points to start from, those with the largest ρ. The
-        mean of X weighted with the positive part of β is also a start.
+        For the fixed point: the number of training points to start from. The points with the
+        largest ρ are chosen. Another start is the mean of X, weighted by the positive part of β.
     tol : float, default=1e-6
-        Fixed point: stop when a step is at most tol times the spread of X; for shapes, both are
-        full Procrustes distances.
+        For the fixed point: stop when a step is at most tol times the spread of X. For shapes, step
+        and spread are full Procrustes distances.
     max_iter : int, default=500
-        Fixed point: the maximum number of iterations.
+        For the fixed point: the maximum number of iterations.
     alpha : float, default=1e-6
-        Ridge: the penalty relative to the mean feature-space variance.
+        For ridge: the penalty, relative to the mean variance of the points in feature space.
     memory_budget : str or number, default="2GiB"
-        Ridge: the memory for the n x n system.
+        For ridge: the memory for the n x n system.
 
     Returns
     -------
     Preimages
-        Points, similarity and status. Shapes are landmarks of centroid size 1, in the form of X.
+        Points, similarity and status. Shapes are landmarks of centroid size 1, in an array of the
+        same kind as X: complex, (m, k, 2) or (m, 2k).
 
     References
     ----------
@@ -125,7 +133,7 @@ def preimage(
     >>> preimage(Gaussian(sigma=1.0), X, [0.5, 0.5, 0.0]).points.round(3)
     array([[0.5]])
 
-    A shape between two shapes, whose location, size and rotation do not matter:
+    A shape between two shapes. The location, size and rotation of a specimen do not matter:
 
     >>> kites = [[0, 0, 1, 1, 0, 3, -1, 1], [0, 0, 1, 2, 0, 3, -1, 2]]
     >>> preimage(VeroneseWhitney(sigma=1.0), kites, [0.5, 0.5]).points.round(3) + 0.0
@@ -150,8 +158,9 @@ def preimage(
     if not possible:
         kind = "sparse X and " if scipy.sparse.issparse(data) else ""
         raise ValueError(
-            "The fixed point needs dense X and a radial kernel, or a positive definite Gaussian "
-            f"kernel of shapes or matrices; got {kind}{type(fitted).__name__}. Use method='ridge'."
+            "method='fixed-point' needs dense X and a radial kernel, or a positive definite "
+            f"Gaussian kernel of shapes or matrices; got {kind}{type(fitted).__name__}. Use "
+            "method='ridge'."
         )
     found = fixed_point_preimages(
         fitted, data, beta.__getitem__, len(beta), n_starts=n_starts, tol=tol, max_iter=max_iter
@@ -171,7 +180,7 @@ def _check_coefficients(coefficients: ArrayLike, X: Any) -> Array:
 
 
 def has_fixed_point(kernel: Kernel, X: Any) -> bool:
-    """Return whether pre-images for this kernel and data can use the fixed-point iteration."""
+    """Return whether the fixed-point iteration supports this kernel and these data."""
     return has_profile(kernel) and not scipy.sparse.issparse(X)
 
 
@@ -197,26 +206,28 @@ def fixed_point_preimages(
     tol: float = 1e-6,
     max_iter: int = 500,
 ) -> Preimages:
-    r"""Find pre-images by fixed-point iteration, a bounded number of expansions at a time.
+    r"""Find pre-images by fixed-point iteration, in batches of expansions.
 
     ``expansions(rows)`` returns the coefficients of a slice of the expansions, shape (m, n). Each
-    expansion is iterated from all its starts in one batch, and the best result is kept. The other
-    parameters are those of :func:`preimage`.
+    expansion is iterated from all its starts, and the best result is kept. The other parameters are
+    those of :func:`preimage`.
 
-    For radial kernels this is the fixed point of Mika et al.; for Gaussian kernels of embedded
-    points, such as matrices by their logarithms, it is the same on the embedding. For the
-    Veronese-Whitney Gaussian, shapes u that maximise :math:`\sum_n \beta_n k(u_n, u)` are leading
-    eigenvectors of :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`, which are mean shapes with weights
-    that change with each step.
+    For radial kernels this is the fixed-point iteration of Mika et al. Some Gaussian kernels embed
+    points in a vector space; matrices, for example, are embedded by their logarithms. For these
+    kernels the same iteration runs on the embedded points. For the Veronese-Whitney kernel of
+    pre-shapes u_n, a shape u that maximises :math:`\sum_n \beta_n k(u_n, u)` is a leading
+    eigenvector of :math:`\sum_n \beta_n k(u_n, u)\, u_n u_n^*`. So each step computes a mean shape,
+    with weights :math:`\beta_n k(u_n, u)` that depend on the previous u.
 
     Returns
     -------
     Preimages
-        Points in the form of X; landmarks have centroid size 1 and are rotated to the first of X.
+        The pre-images. Landmarks have shape (m, k, 2) and centroid size 1, and are rotated to the
+        first specimen of X.
     """
     domain = domain_of(kernel, X)
     n, dtype = len(domain.points), domain.real_dtype
-    step = max(1, 4 * BLOCK_ELEMENTS // n)  # finding the starts of a batch needs a pass over K
+    step = max(1, 4 * BLOCK_ELEMENTS // n)  # each batch needs a pass over the Gram matrix
     points = np.empty((n_expansions, domain.points.shape[1]), dtype=domain.points.dtype)
     similarity = np.empty(n_expansions, dtype=dtype)
     n_iter = n_unconverged = 0
@@ -239,7 +250,10 @@ def fixed_point_preimages(
 
 
 def _scale_down(beta: Array, dtype: Any) -> tuple[Array, Array]:
-    """Divide huge expansions by powers of 2, which keeps their pre-images; return also these."""
+    """Divide rows of huge coefficients by powers of 2; return the rows and the powers.
+
+    The pre-images do not change.
+    """
     largest = np.abs(beta).max(axis=1, initial=0.0).astype(np.float64)
     huge = largest > float(np.finfo(dtype).max) ** 0.25
     sizes = np.ldexp(1.0, np.where(huge, np.frexp(largest)[1] - 1, 0))
@@ -249,13 +263,20 @@ def _scale_down(beta: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 def _most_similar(kernel: Kernel, X: Array, beta: Array, number: int) -> Array:
-    """Return for each expansion the rows of X with the largest Σ_n β_n k(x_n, x), (m, number)."""
+    """Return, for each expansion, the indices of the rows x of X with the largest similarity.
+
+    The similarity is Σ_n β_n k(x_n, x). The result has shape (m, number).
+    """
     similarity = np.ascontiguousarray((gram_operator(kernel, X, storage="recompute") @ beta.T).T)
     return np.argpartition(-similarity, number - 1, axis=1)[:, :number]
 
 
 def _means(domain: Domain, beta: Array) -> Array:
-    """Return the mean of the data for the positive part of each expansion, shape (m, 1, c)."""
+    """Return, for each expansion, the mean of the data weighted by the positive part of β.
+
+    The result has shape (m, 1, c), where c is the number of coordinates. If no coefficient is
+    positive, all weights are equal.
+    """
     positive = np.maximum(beta, 0.0)
     totals = positive.sum(axis=1, keepdims=True)
     usable = totals > 0
@@ -264,7 +285,10 @@ def _means(domain: Domain, beta: Array) -> Array:
 
 
 def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter: int) -> FixedPoint:
-    """Iterate each expansion from all its starts, shape (m, s, c); return the best result."""
+    """Iterate each of m expansions from its s starts; return the best result of each.
+
+    `starts` has shape (m, s, c), where c is the number of coordinates.
+    """
     m, s, c = starts.shape
     search_tol = max(tol, domain.search_tol)
     rows = np.repeat(np.arange(m), s)
@@ -283,7 +307,7 @@ def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter:
 
 
 def in_form_of(points: Array, X: Any) -> Array:
-    """Return points in the form of X: landmarks (n, k, 2) become complex or flat if X is."""
+    """Return landmarks of shape (n, k, 2) as complex or flat arrays if X is; others unchanged."""
     if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
         return points
     return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)

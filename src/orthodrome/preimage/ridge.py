@@ -1,4 +1,4 @@
-"""Pre-images for any kernel, by ridge regression of inputs on feature vectors."""
+"""Compute pre-images for any kernel by ridge regression of inputs on feature vectors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ def ridge(
     alpha: float,
     memory_budget: str | float,
 ) -> Array:
-    r"""Predict the inputs of expansions :math:`y = \sum_n \beta_n \Phi(x_n)`.
+    r"""Predict inputs for expansions :math:`y = \sum_n \beta_n \Phi(x_n)`.
 
-    The linear map from feature space to the inputs that minimises
-    :math:`\sum_n \|x_n - f(\Phi(x_n))\|^2 + \alpha\tau \|f\|^2`, both sides centred, is
+    An expansion is a linear combination of the feature vectors Φ(x_n) of N points, with
+    coefficients β. Let :math:`\bar x` be the mean of the inputs x_n, which are the rows of X, and
+    let K' be the Gram matrix of the centred feature vectors. Among the linear maps f from centred
+    feature vectors to centred inputs, ridge regression chooses the one that minimises
+    :math:`\sum_n \|x_n - f(\Phi(x_n))\|^2 + \alpha\tau \|f\|^2`. Its prediction is
 
     .. math::
         f(y) = \bar x + (K' (\beta - \tfrac1N))^\top (K' + \alpha\tau I)^{-1} (X - \bar x),
@@ -36,13 +39,13 @@ def ridge(
     Parameters
     ----------
     gram : GramOperator
-        The Gram operator of the points of the expansion.
+        The Gram operator of the points x_n.
     X : ndarray of shape (n, d)
-        The inputs of these points.
+        The inputs x_n.
     coefficients : ndarray of shape (m, n)
-        β, one row per expansion.
+        The coefficients β, one row per expansion.
     alpha : float
-        The penalty, relative to the trace of K' over n.
+        The penalty α, relative to τ.
     memory_budget : str or number
         The memory for the n x n system.
 
@@ -52,12 +55,12 @@ def ridge(
         The predicted inputs.
     """
     n = gram.shape[0]
-    # always in float64, as the system is ill-conditioned for small alpha
+    # The system is solved in float64, because it is ill-conditioned for small alpha.
     needed, budget = n * n * np.dtype(np.float64).itemsize, parse_bytes(memory_budget)
     if needed > budget:
         raise ValueError(
-            f"The ridge pre-image solves an {n} x {n} system, which takes {format_bytes(needed)}; "
-            f"memory_budget is {format_bytes(budget)}. Raise it, or use fewer points."
+            f"The ridge pre-image needs {format_bytes(needed)} for an {n} x {n} system, but "
+            f"memory_budget is {format_bytes(budget)}. Raise memory_budget, or use fewer points."
         )
     matrix = Centered(gram).toarray().astype(np.float64, copy=False)
     mean = X.mean(axis=0, dtype=np.float64)
@@ -72,7 +75,7 @@ def ridge(
 
 @dataclass(frozen=True)
 class RidgeMap:
-    """The map f ↦ x̄ + (f - f̄) B from coordinates to inputs.
+    """The map f ↦ x̄ + (f - f̄) B from coordinates f to inputs.
 
     Attributes
     ----------
@@ -81,7 +84,7 @@ class RidgeMap:
     origin : ndarray of shape (q,)
         f̄, the mean of the coordinates.
     matrix : ndarray of shape (q, d)
-        B.
+        The matrix B.
     """
 
     center: Array
@@ -89,32 +92,34 @@ class RidgeMap:
     matrix: Array
 
     def __call__(self, coordinates: Array) -> Array:
-        """Return the inputs, shape (m, d), of coordinates of shape (m, q)."""
+        """Return the inputs, shape (m, d), for coordinates of shape (m, q)."""
         return self.center + (coordinates - self.origin) @ self.matrix
 
 
 def decode_components(features: Array, X: Any, weights: Floats, alpha: float) -> RidgeMap:
     r"""Return the ridge map from coordinates in a subspace of feature space to inputs.
 
-    With both sides centred at their weighted means, it is
+    Coordinates f and inputs x are centred at their weighted means :math:`\bar f` and
+    :math:`\bar x`. The map is
 
     .. math:: f \mapsto \bar x + (f - \bar f) B, \qquad
         B = (F^\top P F + \alpha\lambda_1)^{-1} F^\top P (X - \bar x),
 
-    where λ_1 is the largest eigenvalue of FᵀPF. On the coordinates of kernel PCA this is the map of
-    :func:`ridge` restricted to the components, without an n x n system. The inputs are read in
-    blocks of rows.
+    where the rows of F are the centred coordinates of the training points, the rows of X are their
+    inputs, P is the diagonal matrix of the weights, and λ_1 is the largest eigenvalue of FᵀPF. For
+    the coordinates of kernel PCA this is the map of :func:`ridge` restricted to the components, but
+    it needs no n x n system. The inputs are read in blocks of rows.
 
     Parameters
     ----------
     features : ndarray of shape (n, q)
-        Coordinates F of the training points.
+        Coordinates of the training points, not centred.
     X : ndarray or sparse array of shape (n, d)
         Training inputs.
     weights : ndarray of shape (n,)
-        Sample weights P.
+        Sample weights. They are divided by their sum.
     alpha : float
-        The penalty, relative to the largest eigenvalue.
+        The penalty α, relative to λ_1.
 
     Returns
     -------
@@ -134,7 +139,7 @@ def decode_components(features: Array, X: Any, weights: Floats, alpha: float) ->
 def ridge_from_moments(
     center: Array, origin: Array, covariance: Array, moments: Any, alpha: float
 ) -> RidgeMap:
-    """Return the map of :func:`decode_components` from x̄, f̄, FᵀPF and FᵀP(X - x̄)."""
+    """Return the map of :func:`decode_components`, given x̄, f̄, FᵀPF and FᵀP(X - x̄)."""
     values, vectors = scipy.linalg.eigh(covariance, check_finite=False)
     # if all points coincide, the prediction is their mean for any penalty
     penalty = alpha * values[-1] if values[-1] > 1e-200 else 1.0

@@ -1,4 +1,8 @@
-"""Starts of the Kernel Hebbian Algorithm, and eigenpairs of its components."""
+"""Start the Kernel Hebbian Algorithm (KHA), and compute eigenpairs from its components.
+
+K' is the matrix of the operator: the l x l centred Gram matrix, with the centred feature vectors
+Φ' of the l points. Row i of the r x l matrix A holds the coefficients of component w_i = (A Φ')_i.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +21,21 @@ Start = tuple[Floats, Floats]
 
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
-_NEGATIVE_TOL = 1e-3  # relative; exceeds rounding errors, also in float32
-_MIN_UNITS = 8  # minimum size of a null direction, in units of the machine epsilon
+# An eigenvalue below minus this fraction of the largest one is negative, and no rounding error.
+_NEGATIVE_TOL = 1e-3
+# Relative eigenvalues up to this multiple of the machine epsilon (or up to r times epsilon, if that
+# is more) are rounding errors.
+_MIN_UNITS = 8
 
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
-    """Make r rows of coefficients and their products with K'.
+    """Return r rows of coefficients A and their products A K'.
 
-    ``"paper"`` draws A ~ N(0, 1/(rl)), which needs a product with K'; ``"sparse"`` draws it over a
-    few of the points, which needs only their rows. ``"orthonormal"`` makes such rows orthonormal in
-    feature space. ``"pilot"`` computes the principal components of all data within the span of a
-    few points; ``"nystroem"`` does the same with points drawn by randomly pivoted Cholesky.
+    ``"paper"`` draws all entries of A from N(0, 1/(rl)), and needs a product with K'. ``"sparse"``
+    draws coefficients for only a few random points, and needs only the rows of K' of these points.
+    ``"orthonormal"`` starts like "sparse", and makes the components orthonormal in feature space.
+    ``"pilot"`` computes the principal components of all data within the span of a few random
+    points. ``"nystroem"`` does the same with points drawn by randomly pivoted Cholesky.
     """
     n = operator.shape[0]
     if kind == "paper":
@@ -45,7 +53,7 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     rows = np.asarray(operator.rows(chosen), dtype=np.float64)
     rounding = operator.rounding()
     if uses_data:
-        # the leading components of all data within the span of the pilot points
+        # leading components of all data within the span of the chosen points
         mixing = whitening(rows[:, chosen], rounding)
         products = mixing @ rows
         vectors = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")[1]
@@ -58,8 +66,9 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
     if kind == "sparse":
         return coefficients, projections
     A, projections = orthonormalised(coefficients, projections, rounding)
-    # Rows of zeros arise if the points drawn are copies of each other, and would never change.
-    # Replace them by random ones: after another product, only rows beyond the rank are zero.
+    # Rows of A are zero if the chosen points are copies of each other. The algorithm would never
+    # change such rows, so they are replaced by random coefficients of all points. After that, rows
+    # are zero only if r exceeds the rank of K'.
     missing = np.flatnonzero(~A.any(axis=1))
     if len(missing) == 0:
         return A, projections
@@ -70,12 +79,12 @@ def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> St
 
 
 def nonzero_rows(operator: Any) -> Indices:
-    """Return the nonzero rows of a semidefinite matrix; rows of weight 0 are zero."""
+    """Return the indices of the nonzero rows of K'; rows of points with weight 0 are zero."""
     return np.flatnonzero(operator.diagonal() > operator.rounding())
 
 
 def start_from(operator: Any, coefficients: Array, *, orthonormal: bool = False) -> Start:
-    """Return given coefficients and their products with K'."""
+    """Return the given coefficients, orthonormalised if asked for, and their products with K'."""
     A = np.array(coefficients, dtype=np.float64)
     product = np.ascontiguousarray(np.asarray(operator @ A.T.astype(operator.dtype)).T)
     start = A, product.astype(np.float64, copy=False)
@@ -83,7 +92,7 @@ def start_from(operator: Any, coefficients: Array, *, orthonormal: bool = False)
 
 
 def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
-    """Combine the rows so that A K' Aᵀ = I; rows beyond the rank of K' become zeros.
+    """Combine the rows of A so that A K' Aᵀ = I; if r exceeds the rank of K', some rows become 0.
 
     `rounding` is the rounding error of an entry of K'.
     """
@@ -95,10 +104,12 @@ def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
 
 
 def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
-    """Return M with M G Mᵀ = I, lower triangular where G allows; null directions become zeros.
+    """Return M with M G Mᵀ = I for the symmetric matrix G = `inner`.
 
-    `rounding` is the rounding error of an entry of G. Directions whose eigenvalue is within
-    rounding error are null directions. A clearly negative eigenvalue raises a ValueError.
+    M is lower triangular if G is well-conditioned. Otherwise it is computed from eigenvectors, and
+    its row is zero for each null direction, whose eigenvalue is within rounding error of 0.
+    `rounding` is the rounding error of an entry of G. A clearly negative eigenvalue raises a
+    ValueError.
     """
     inner = (inner + inner.T) / 2
     r = len(inner)
@@ -110,12 +121,13 @@ def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
             return scipy.linalg.solve_triangular(factor, np.eye(r), lower=True)
     except scipy.linalg.LinAlgError:
         pass
-    # null eigenvalues are within a few epsilon with evd, but sometimes larger with evr, the default
+    # The computed eigenvalues of null directions are within a few epsilon of 0 with the driver evd.
+    # With the default driver evr they are sometimes larger.
     values, vectors = scipy.linalg.eigh(inner, check_finite=False, driver="evd")
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[-1] < -max(_NEGATIVE_TOL * np.abs(values).max(), floor):
         raise ValueError(
-            "hebbian needs a positive semidefinite matrix, and this one has clearly negative "
+            "hebbian needs a positive semidefinite matrix, but this matrix has clearly negative "
             "eigenvalues. Use solver='krylov', which accepts any symmetric matrix."
         )
     kept = values > max(units * np.finfo(float).eps * values[0], floor)
@@ -124,7 +136,7 @@ def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
 
 
 class Ritz(NamedTuple):
-    """Eigenvalues, coefficients A (r x l) and eigenvectors of K' in rows (r x l)."""
+    """Approximate eigenpairs of K': r eigenvalues, r x l coefficients A, r x l eigenvectors."""
 
     values: Floats
     coefficients: Floats
@@ -134,19 +146,20 @@ class Ritz(NamedTuple):
 def rayleigh_ritz(state: State) -> Ritz:
     r"""Return the principal axes of the data within the span of the components.
 
-    The span of :math:`w = A\Phi'` contains the axes :math:`u A \Phi'` with
+    The components are :math:`w = A\Phi'`. Each axis is a combination :math:`u^\top A \Phi'` of
+    them, where the vector u solves
 
-    .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u ,
+    .. math:: (A K'^2 A^\top) u = \lambda\, (A K' A^\top) u .
 
-    both of which are computed from A and A K'. The coordinates of the data on an axis, divided by
-    their length :math:`\sqrt\lambda`, are the eigenvector of K'.
+    Both matrices are computed from A and A K'. The vector of the coordinates of the data on an axis
+    has length :math:`\sqrt\lambda`. Divided by this length, it is an approximate eigenvector of K'.
     """
     A, projections = state.components, state.component_projections
     mixing = whitening(projections @ A.T)
     products = mixing @ projections
-    values, turn = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")
-    turn = turn[:, ::-1].T @ mixing
-    coefficients, products = turn @ A, turn @ projections
+    values, vectors = scipy.linalg.eigh(products @ products.T, check_finite=False, driver="evd")
+    rotation = vectors[:, ::-1].T @ mixing
+    coefficients, products = rotation @ A, rotation @ projections
     values = values[::-1]
     null = values <= len(values) * np.finfo(float).eps * max(values[0], 0.0)
     values = np.where(null, 0.0, values)
@@ -155,7 +168,7 @@ def rayleigh_ritz(state: State) -> Ritz:
 
 
 def raw_pairs(state: State) -> Ritz:
-    """Return the components as they are, with the eigenvalues of eq. (13)."""
+    """Return the components unchanged, with the eigenvalue estimates ‖A_i K'‖ / ‖A_i‖."""
     projections = state.component_projections
     vectors = quotient(projections, np.linalg.norm(projections, axis=1, keepdims=True))
     return Ritz(state.estimate_eigenvalues(), state.components.copy(), vectors)
@@ -164,10 +177,11 @@ def raw_pairs(state: State) -> Ritz:
 def estimate_residuals(
     operator: Any, pairs: Ritz, rng: np.random.Generator, block_size: int
 ) -> Floats:
-    """Estimate ‖K'v - λv‖ of each pair from a random sample of rows, or from all if few.
+    """Estimate the residual ‖K'v - λv‖ of each pair from a random sample of rows of K'.
 
-    A sample of m of the l rows contains m / l of the squared residual on average, at a fraction of
-    the cost of a pass. Rows of zeros have no residual and are skipped.
+    With 64 rows or fewer, all rows are used. A sample of m of n rows contains on average m / n of
+    the squared residual, and costs much less than a pass over all rows. Rows of zeros have no
+    residual and are skipped.
     """
     nonzero = nonzero_rows(operator)
     n = len(nonzero)
