@@ -54,7 +54,7 @@ def with_nan(array):
         ({"coefficients": np.ones((2, 3))}, "one column per row of X, 40; got 3"),
         ({"coefficients": with_nan(BETA)}, "Input coefficients contains NaN"),
         ({"X": with_nan(X)}, "Input X contains NaN"),
-        ({"method": "ridge", "memory_budget": "1KiB"}, "40 x 40 system.*1 KiB.*Raise it"),
+        ({"method": "ridge", "memory_budget": "1KiB"}, "40 x 40 system.*1 KiB.*Raise memory"),
         ({"X": scipy.sparse.csr_array(X), "method": "fixed-point"}, "needs dense X"),
     ],
 )
