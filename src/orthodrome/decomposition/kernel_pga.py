@@ -50,8 +50,8 @@ class KernelPGA(SpectralDecomposition):
         and the reason. "hebbian" gives an approximate solution after one or two passes over the
         Gram matrix (options: :class:`orthodrome.eigen.Hebbian`). "nystroem" approximates all points
         with features computed from a few anchors. It needs no pass over the Gram matrix and stores
-        only the anchors (options: :class:`orthodrome.eigen.Nystroem`). The option ``sphere``
-        of Nystroem decides whether features are normalised.
+        only the anchors (options: :class:`orthodrome.eigen.Nystroem`). The option ``sphere`` of
+        Nystroem decides whether features are normalised.
     tol : float, optional
         Stop when the residual ‖Ta - λa‖ of every eigenvector a is at most tol times the largest
         eigenvalue. (With sample weights, T is replaced by P^½ T P^½; see `eigenvalues_`.) Default:

@@ -48,11 +48,11 @@ class Risk:
     Attributes
     ----------
     change : float
-        ‖f(y) - y‖²/n.
+        The mean squared change, ‖f(y) - y‖²/n.
     divergence : float
-        d, the fraction of the noise that f keeps.
+        The divergence d. It is the fraction of the noise that f keeps.
     noise : float
-        s, the standard deviation of the noise.
+        The standard deviation s of the noise.
 
     References
     ----------

@@ -32,8 +32,8 @@ from .extrinsic import DistanceGaussian, ExtrinsicGaussian
 # Number of rows per block in sums over all pairs; with 2,000 points a block has 4 million entries.
 _ROWS = 2048
 
-# If 1 - |u*v|² is at most this, it is computed from the difference of the vectors. From the product
-# |u*v|², cancellation would cause relative errors of 2e-12 in float64 and 1e-5 in float32.
+# If 1 - |u*v|² is at most this, it is computed as ‖v - u (u*v)‖². Otherwise cancellation would
+# cause relative errors of 2e-12 in float64 and 1e-5 in float32.
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.01}
 
 # If √(1 - |u*v|²) is at most this multiple of eps, it is rounding error of the pre-shapes.
@@ -76,7 +76,7 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
     """Return 1 - |u*v|² and |u*v|² for all pairs of pre-shapes u in a and v in b.
 
     |u*v|² is computed from two real matrix products. For similar shapes, digits of 1 - |u*v|² would
-    cancel, so it is computed from the difference of the vectors.
+    cancel, so it is computed as ‖v - u (u*v)‖².
     """
     dtype = block_dtype(a, b)
     left, right, rotated = (

@@ -1,7 +1,8 @@
 """Start the Kernel Hebbian Algorithm (KHA), and compute eigenpairs from its components.
 
-K' is the matrix of the operator: the l x l centred Gram matrix, with the centred feature vectors
-Φ' of the l points. Row i of the r x l matrix A holds the coefficients of component w_i = (A Φ')_i.
+K' is the n x n matrix of the operator. Its entries are the inner products of the centred feature
+vectors Φ' of n points. There are r components w = A Φ', and row i of the r x n matrix A holds the
+coefficients of component i.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ Start = tuple[Floats, Floats]
 
 STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 
-# An eigenvalue below minus this fraction of the largest one is negative, and no rounding error.
+# A negative eigenvalue is an error if its absolute value exceeds this fraction of the largest one.
+# Rounding errors are smaller, also in float32.
 _NEGATIVE_TOL = 1e-3
-# Relative eigenvalues up to this multiple of the machine epsilon (or up to r times epsilon, if that
-# is more) are rounding errors.
+# Eigenvalues are rounding errors up to this many machine epsilons times the largest eigenvalue. If
+# r is larger than this number, r is used instead.
 _MIN_UNITS = 8
 
 
 def start_with(kind: str, operator: Any, r: int, rng: np.random.Generator) -> Start:
     """Return r rows of coefficients A and their products A K'.
 
-    ``"paper"`` draws all entries of A from N(0, 1/(rl)), and needs a product with K'. ``"sparse"``
+    ``"paper"`` draws all entries of A from N(0, 1/(rn)), and needs a product with K'. ``"sparse"``
     draws coefficients for only a few random points, and needs only the rows of K' of these points.
     ``"orthonormal"`` starts like "sparse", and makes the components orthonormal in feature space.
     ``"pilot"`` computes the principal components of all data within the span of a few random
@@ -92,9 +94,10 @@ def start_from(operator: Any, coefficients: Array, *, orthonormal: bool = False)
 
 
 def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
-    """Combine the rows of A so that A K' Aᵀ = I; if r exceeds the rank of K', some rows become 0.
+    """Combine the rows of A so that A K' Aᵀ = I.
 
-    `rounding` is the rounding error of an entry of K'.
+    If the components are linearly dependent, some rows become zeros instead. `rounding` is the
+    rounding error of an entry of K'.
     """
     lengths = np.linalg.norm(A, axis=1, keepdims=True)
     lengths[lengths == 0] = 1.0
@@ -106,8 +109,8 @@ def orthonormalised(A: Floats, projections: Floats, rounding: float) -> Start:
 def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
     """Return M with M G Mᵀ = I for the symmetric matrix G = `inner`.
 
-    M is lower triangular if G is well-conditioned. Otherwise it is computed from eigenvectors, and
-    its row is zero for each null direction, whose eigenvalue is within rounding error of 0.
+    M is lower triangular if G is well-conditioned. Otherwise M is computed from the eigenvectors of
+    G, and its rows are zero for eigenvalues within rounding error of 0 (null directions).
     `rounding` is the rounding error of an entry of G. A clearly negative eigenvalue raises a
     ValueError.
     """
@@ -136,7 +139,7 @@ def whitening(inner: Floats, rounding: float = 0.0) -> Floats:
 
 
 class Ritz(NamedTuple):
-    """Approximate eigenpairs of K': r eigenvalues, r x l coefficients A, r x l eigenvectors."""
+    """Approximate eigenpairs of K': r eigenvalues, r x n coefficients A, r x n eigenvectors."""
 
     values: Floats
     coefficients: Floats

@@ -40,8 +40,8 @@ def write_tps(
     landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
         Coordinates. NaN is written as NA, and a landmark with NaN is read back as missing.
         Landmarks in three dimensions are written with the keyword LM3. An array of shape (n, 2k)
-        has rows x1, y1, x2, y2, … with at least three landmarks; an array of shape (k, 2) would be
-        ambiguous, as it could also be one specimen.
+        has rows x1, y1, x2, y2, … Such rows need at least three landmarks; otherwise the array
+        could also be a single specimen of shape (k, 2).
     ids : sequence of n str or int, optional
         Names of the specimens. Default: 1, 2, …
     images : sequence of n str or None, optional
