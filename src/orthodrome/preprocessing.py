@@ -74,8 +74,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
     different value in most rows; it holds whole numbers and has a name such as id; or it holds the
     numbers of the rows. If there are no other columns of numbers, constant numbers are used.
 
-    `transform` treats new rows like the training data. A category that the training data do not
-    contain becomes 0 in all columns of its text column.
+    `transform` treats new rows like the training data. If a cell of a text column holds a value
+    that the training data do not contain, all columns made from that text column are 0.
 
     Examples
     --------

@@ -106,7 +106,7 @@ def leading(
         solver object, such as ``Dense()``, ``Krylov(block_size=…)``, ``Hebbian(gain="smd")`` or
         ``Nystroem(n_anchors=…)``, has its own tolerance and number of iterations; `tol` and
         `max_iter` are then ignored. `random_state`, `initial` and `memory_budget` are used if the
-        parameter of the same name of the object is None.
+        object's own parameter of that name is None.
     tol : float, optional
         Stop when the residual ‖K v - λ v‖ of every pair of an eigenvalue λ and eigenvector v is at
         most tol max|λ|. Default: 1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals

@@ -46,7 +46,7 @@ class Preimages:
     similarity : ndarray of shape (m,)
         Σ_n β_n k(x_n, z) at each pre-image z; NaN for the ridge method.
     n_iter : int
-        Number of iterations from the start that needed most (1 for the ridge method).
+        The largest number of iterations that any start needed (1 for the ridge method).
     status : Status
         Whether the iteration converged.
     method : str
