@@ -216,10 +216,10 @@ def tangents_at_mean(given: Setting) -> tuple[Array, Array, Setting]:
     return tangent, plain.tangents(unit.cross, unit.K, mean), unit
 
 
-def check_same_rows(found: Any, right: Any, given: Setting, what: str) -> None:
+def check_same_rows(found: Any, right: Any, given: Setting, what: str, size: float) -> None:
     """Check that training rows have the same results as new rows."""
     rows, old = np.nonzero(np.abs(given.cross[:, None] - given.K[None]).max(axis=2) == 0)
-    close(found[rows] / given.size, right[old] / given.size, angles_to(given), what)
+    close(found[rows] / size, right[old] / size, angles_to(given), what)
 
 
 def angles_to(given: Setting) -> float:
@@ -236,7 +236,9 @@ def check_robust(model: Any, given: Setting, case: Case) -> None:
         ratio = given.p @ E**2 / total
         close(model.explained_variance_ratio_, ratio, given.digits, "explained_variance_ratio_")
         close(model.dispersions_ / given.size, given.p @ np.abs(E), given.digits, "dispersions_")
-    check_same_rows(model.transform(case.new_rows), model.embedding_, given, "transform")
+    check_same_rows(
+        model.transform(case.new_rows), model.embedding_, given, "transform", given.size
+    )
 
 
 def check_nested(model: Any, given: Setting, case: Case) -> None:
@@ -251,9 +253,9 @@ def check_nested(model: Any, given: Setting, case: Case) -> None:
         ratio = chain.explained_variance_ratio_
         close(ratio, squares / squares.sum(), 1e-6 + unit.digits, "explained_variance_ratio_")
     if chain is model:
-        check_same_rows(model.transform(case.new_rows), model.embedding_, unit, "transform")
+        check_same_rows(model.transform(case.new_rows), model.embedding_, unit, "transform", 1.0)
     else:
-        check_same_rows(model.features_of(case.new_rows), model.features_, unit, "features_of")
+        check_same_rows(model.features_of(case.new_rows), model.features_, unit, "features_of", 1.0)
 
 
 def nearest(squares: Array, labels: Any, by: float | Array, what: str) -> None:

@@ -36,20 +36,14 @@ SAMPLE = 8192
 
 @contextmanager
 def last_fit_kept(estimator: Any) -> Iterator[None]:
-    """Restore the fitted attributes of an estimator if an exception is raised."""
+    """Restore the attributes of an estimator if an exception is raised."""
     before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        for name in filter(_is_fitted, list(vars(estimator))):
-            delattr(estimator, name)
-        for name in filter(_is_fitted, before):
-            setattr(estimator, name, before[name])
+        vars(estimator).clear()
+        vars(estimator).update(before)
         raise
-
-
-def _is_fitted(name: str) -> bool:
-    return name.endswith("_")
 
 
 def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:

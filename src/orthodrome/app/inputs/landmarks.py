@@ -291,6 +291,10 @@ def _labels_from_table(
         )
     chosen = _label_column(table, column, label)
     found = [rows[known[key]][chosen] for key in keys]
+    missing = [key for key, text in zip(keys, found, strict=True) if checks.is_missing_label(text)]
+    if len(missing) > _MAX_DROPPED * len(keys):  # fewer specimens are left out later, with a note
+        place = f"{labels}, line {lines[known[missing[0]]]} ({quote(missing[0])})"
+        raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]
 
 
