@@ -30,20 +30,30 @@ from .rows import ArrayRows, DaskRows, Rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
+# Beginnings of the names of attributes in which scikit-learn keeps callbacks during a fit.
+_CALLBACKS = ("_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
+
 # Size of the sample for kernel parameters that cannot be computed from moments.
 SAMPLE = 8192
 
 
 @contextmanager
 def last_fit_kept(estimator: Any) -> Iterator[None]:
-    """Restore the attributes of an estimator if an exception is raised."""
+    """Restore the fitted attributes of an estimator if an exception is raised."""
     before = dict(vars(estimator))
     try:
         yield
     except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
+        for name in filter(_is_fitted, list(vars(estimator))):
+            delattr(estimator, name)
+        for name in filter(_is_fitted, before):
+            setattr(estimator, name, before[name])
         raise
+
+
+def _is_fitted(name: str) -> bool:
+    """Return whether an attribute is set by `fit`; scikit-learn manages those of callbacks."""
+    return name.endswith("_") or (name.startswith("_") and not name.startswith(_CALLBACKS))
 
 
 def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:

@@ -80,9 +80,17 @@ class Request:
 
     def resolved(self, n: int, k: int, solver: Any = None) -> Any:
         """Return the solver object for k components of n points."""
-        names = ("exact", "tol", "max_iter", "random_state", "memory_budget", "n_anchors")
-        options = {name: getattr(self, name) for name in names}
-        return resolve_solver(self.solver if solver is None else solver, n, k, **options)
+        return resolve_solver(
+            self.solver if solver is None else solver,
+            n,
+            k,
+            exact=self.exact,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            memory_budget=self.memory_budget,
+            n_anchors=self.n_anchors,
+        )
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def test_near_shapes_are_accurate(kernel_class, spread):
 def test_riemannian_is_not_positive_definite_and_warns():
     X = landmarks(30, 4)
     assert not RiemannianShape().positive_definite
-    with pytest.warns(UserWarning, match=r"not positive definite: .*VeroneseWhitney is") as caught:
+    with pytest.warns(UserWarning, match=r"not positive definite: .*Use VeroneseWhitney") as caught:
         kernel = RiemannianShape(2.0).fit(X)
     assert len(caught) == 1
     assert not kernel.positive_definite
