@@ -38,6 +38,7 @@ from orthodrome.kernels import Kernel, Normalized
 
 DTYPES = (np.float64, np.float32)
 
+# Kernels ------------------------------------------------------------------------------------------
 
 _ABSTRACT = (kernels.Kernel, kernels.Radial, kernels.Precomputed, kernels.NeighborGraph)
 _ARGUMENTS = {
@@ -105,6 +106,9 @@ def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: 
     order = np.random.default_rng(seed + 1).permutation(n + m)
     X, y = X[order].astype(dtype), y[order]
     return Sample(X[:n], y[:n], X[n:])
+
+
+# Estimators ---------------------------------------------------------------------------------------
 
 
 def public_classes() -> set[type]:
@@ -225,6 +229,9 @@ def _clusterings() -> dict[str, Configuration]:
             KernelKMeans, {"n_clusters": 3, "init": init} | three
         )
     few = {"n_clusters": 3, "n_anchors": 12} | three
+    found["KernelKMeans, exact"] = Configuration(
+        KernelKMeans, {"n_clusters": 3, "solver": "exact"} | three
+    )
     found["KernelKMeans, nystroem"] = Configuration(KernelKMeans, few | {"solver": "nystroem"})
     intrinsic = {"n_clusters": 3, "centers": "intrinsic"} | three
     found["HypersphericalKMeans, preimage"] = Configuration(
@@ -236,6 +243,9 @@ def _clusterings() -> dict[str, Configuration]:
     )
     found["HypersphericalKMeans, intrinsic"] = Configuration(
         HypersphericalKMeans, intrinsic, sphere=True
+    )
+    found["HypersphericalKMeans, exact"] = Configuration(
+        HypersphericalKMeans, intrinsic | {"solver": "exact"}, sphere=True
     )
     found["HypersphericalKMeans, nystroem"] = Configuration(
         HypersphericalKMeans, intrinsic | few | {"solver": "nystroem"}, sphere=True
@@ -351,6 +361,9 @@ def fitted(model: Any, given: Sample, sample_weight: Any = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # ConvergenceWarning is one
         return model.fit(given.X, given.y, **options)
+
+
+# Results of a fit ---------------------------------------------------------------------------------
 
 
 def _names(text: str) -> set[str]:

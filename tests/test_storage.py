@@ -16,6 +16,7 @@ from orthodrome import (
 )
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian
+from orthodrome.sphere.lloyd import SEEDINGS
 
 N, D, K = 320, 5, 3
 DTYPES = {"float64": 1e-12, "float32": 5e-6}  # tolerances: 4,500 and 42 units of rounding
@@ -30,6 +31,9 @@ def rows(n=N, seed=0, dtype="float64"):
     return (centers[groups] + rng.gamma(2.0, 0.4, size=(n, D)) * np.linspace(1.5, 0.5, D)).astype(
         dtype
     )
+
+
+# ------------------------------------------------------------------ kinds of storage
 
 
 def memory_map(X, folder):
@@ -59,6 +63,7 @@ KINDS = {
     "dask": dask_array,
 }
 
+# ------------------------------------------------------------------ models
 
 BY_NUMBER = {"solver": Nystroem(anchors=np.arange(0, N, 16))}
 BY_POINTS = {"solver": Nystroem(anchors=rows(25, seed=1))}
@@ -93,14 +98,18 @@ def spectral(**options):
 
 MODELS = {
     "pca, gaussian, anchors": (pca, {"kernel": "gaussian"} | BY_NUMBER),
+    "pca, linear, anchors": (pca, {"kernel": "linear"} | BY_POINTS),
     "pca, linear, dense": (pca, {"kernel": "linear"} | DENSE),
     "pca, gaussian, krylov": (pca, {"kernel": "gaussian"} | KRYLOV),
+    "pga, gaussian, anchors": (pga, {"kernel": WIDE} | BY_NUMBER),
     "pga, cosine, anchors": (pga, {"kernel": "cosine"} | BY_POINTS),
     "pga, cosine, dense": (pga, {"kernel": "cosine"} | DENSE),
     "pga, gaussian, krylov": (pga, {"kernel": WIDE} | KRYLOV),
     "mixture, gaussian": (mixture, {"kernel": WIDE} | BY_POINTS),
+    "mixture, cosine": (mixture, {"kernel": "cosine"} | BY_POINTS),
     "spectral clustering, gaussian": (spectral, {"kernel": WIDE} | BY_POINTS),
     "k-means, gaussian": (k_means, {"kernel": WIDE} | BY_POINTS),
+    "k-means, linear": (k_means, {"kernel": "linear"} | BY_POINTS),
     "hyperspherical k-means, gaussian": (hyperspherical, {"kernel": WIDE} | BY_POINTS),
     "hyperspherical k-means, cosine": (hyperspherical, {"kernel": "cosine"} | BY_POINTS),
 }
@@ -135,6 +144,8 @@ TURNS = [
     for j in [list(KINDS).index(kind)]
     for i, pair in enumerate(EVERY_PAIR)
 ]
+
+# ------------------------------------------------------------------ the law
 
 
 @pytest.fixture(autouse=True)
@@ -192,3 +203,45 @@ def test_the_fit_does_not_depend_on_storage(name, kind, storage, weights, dtype,
     fitted = make(storage=storage, **options).fit(X, sample_weight=WEIGHTS[weights])
     check = check_clusters if hasattr(fitted, "labels_") else check_components
     check(fitted, in_memory(name, weights, dtype), rows(60, 5, dtype), DTYPES[dtype])
+
+
+@pytest.mark.parametrize("init", ["k-means++", "farthest-first", "random"])
+@pytest.mark.parametrize("make", [k_means, hyperspherical])
+@pytest.mark.parametrize("kind", KINDS)
+def test_starts_from_rows_in_blocks(kind, make, init, tmp_path):
+    """Starts depend on the order of the rows, and on a sample; clear groups are found anyway."""
+    X, y = rows(), np.repeat(np.arange(K), [160, 100, 60])
+    X = 6 * np.eye(D)[y] + 0.1 * X
+    w = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
+    outliers = np.flatnonzero(w == 0)[:5]
+    X[outliers] = 60.0  # of weight 0: as if they were not there
+    model = make(kernel=Gaussian(sigma=6.0), n_anchors=60, storage="recompute")
+    model.set_params(init=init, n_init=4, random_state=0)
+    fitted = model.fit(KINDS[kind](X, tmp_path), sample_weight=w)
+    assert same_partition(np.asarray(fitted.labels_)[w > 0], y[w > 0])
+    np.testing.assert_array_equal(fitted.predict(X), np.asarray(fitted.labels_))
+
+
+def test_points_of_weight_0_are_no_starts():
+    squared = (np.arange(6.0)[:, None] - np.arange(6.0)) ** 2
+    weights = np.array([0.0, 1.0, 1.0, 1.0, 0.0, 0.0])
+    for name, seeding in SEEDINGS.items():
+        for seed in range(5):
+            chosen = seeding(lambda c: squared[:, c], weights, 2, np.random.RandomState(seed))
+            assert np.all(weights[chosen] > 0), name
+
+
+@pytest.mark.parametrize("kind", ["memory", "batches", "dask"])
+def test_more_clusters_than_rows_of_positive_weight_are_refused(kind, tmp_path):
+    w = np.zeros(N)
+    w[:2] = 1.0
+    with pytest.raises(ValueError, match="must not exceed the number of points"):
+        KernelKMeans(3, n_anchors=5).fit(KINDS[kind](rows(), tmp_path), sample_weight=w)
+
+
+@pytest.mark.parametrize("make", [mixture, spectral, k_means, hyperspherical])
+def test_numbers_of_anchors_are_those_of_the_rows_given(make):
+    X = rows()
+    by_number = make(kernel=WIDE, **BY_NUMBER).fit(X)
+    by_points = make(kernel=WIDE, solver=Nystroem(anchors=X[::16])).fit(X)
+    check_clusters(by_number, by_points, rows(60, 5), DTYPES["float64"])

@@ -2,12 +2,24 @@
 
 The order of rows, weights for repetition, a Gram matrix for data, the memory budget, the storage
 and the number of threads change nothing. laws_product.py says to what precision, for each
-configuration.
+configuration:
+
+- to the last bit, random draws included, if rows are merged and sorted first: clusterings,
+  explicit coordinates, residuals of classes;
+- to rounding, signs included: KernelPCA and KernelPGA by LAPACK or Krylov, and the support vector
+  machines of NestedSpheresClassifier;
+- to its tolerance: the Hebbian algorithm;
+- to rounding, given the same anchors or folds: Nyström, and NestedSpheresClassifier(p="cv").
+
+A Gram matrix cannot be sorted like rows, so random starts and anchors differ. Clusterings are then
+compared as partitions, if both find the best one.
 """
 
 import re
 import runpy
+import threading
 import warnings
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +34,7 @@ from threadpoolctl import threadpool_limits
 from laws_product import (
     ANCHORS,
     BITS,
+    CLEAR,
     COMPLEX,
     CONFIGURATIONS,
     DTYPES,
@@ -40,15 +53,53 @@ from laws_product import (
     estimator_classes,
     examples,
     fitted,
+    partition,
     refused,
     results,
     sample,
+    solver_name,
     suited,
 )
-from orthodrome import KernelPCA, KernelPGA, KernelPNS, NestedSpheresClassifier, RobustKernelPCA
+from orthodrome import (
+    GeodesicMixture,
+    HypersphericalKMeans,
+    KernelPCA,
+    KernelPGA,
+    KernelPNS,
+    KernelRidgeRegressionClassifier,
+    KernelSpectralClustering,
+    NestedSpheresClassifier,
+    PatchDenoiser,
+    PerTurbo,
+    RobustKernelPCA,
+)
 from orthodrome._core import threads
-from orthodrome.eigen import Nystroem
-from orthodrome.kernels import Normalized
+from orthodrome.coordinates import Coordinates
+from orthodrome.denoising import SequenceDenoiser
+from orthodrome.eigen import SOLVERS, Hebbian, Nystroem
+from orthodrome.eigen.kha import run as kha_run
+from orthodrome.eigen.kha import solver as kha_solver
+from orthodrome.eigen.kha import sweep
+from orthodrome.gram import tiled
+from orthodrome.gram.tiled import TiledGram
+from orthodrome.kernels import Embedded, Gaussian, Normalized
+from orthodrome.metrics import clustering_error
+
+
+def motion(seed=0, dtype=np.float64, n=24):
+    """Return a motion of four joints with noise."""
+    rng = np.random.default_rng(seed)
+    time = np.linspace(0, 6, n)[:, None, None]
+    joints = rng.normal(size=(1, 4, 3))
+    return (np.sin(time + joints) + 0.1 * rng.normal(size=(n, 4, 3))).astype(dtype)
+
+
+def picture(seed=0, dtype=np.float64):
+    """Return an image of blocks with noise."""
+    rng = np.random.default_rng(seed)
+    blocks = np.add.outer(np.arange(14) // 5, np.arange(14) // 4) % 2
+    return (blocks + 0.1 * rng.normal(size=(14, 14))).astype(dtype)
+
 
 every_configuration = pytest.mark.parametrize("name", CONFIGURATIONS)
 every_estimator = pytest.mark.parametrize("name", FIRST.values())
@@ -73,6 +124,9 @@ FEW = examples(8)
 seeds = st.integers(0, 2**16)
 
 
+# Coverage of the package --------------------------------------------------------------------------
+
+
 def test_every_estimator_has_a_configuration():
     assert estimator_classes() == {each.make for each in CONFIGURATIONS.values()}
 
@@ -88,6 +142,24 @@ def test_every_estimator_passes_scikit_learns_checks():
     assert estimator_classes() == {type(each) for estimators in given for each in estimators}
 
 
+@pytest.mark.parametrize("make", [CONFIGURATIONS[name].make for name in FIRST.values()])
+def test_every_solver_of_every_estimator_has_a_configuration(make):
+    configurations = [each for each in CONFIGURATIONS.values() if each.make is make]
+    if "solver" not in configurations[0].takes:
+        return
+    listed = {solver_name(each.options.get("solver", "auto")) for each in configurations}
+    taken = set()
+    for solver in (*SOLVERS, "exact"):
+        model = configurations[0](KERNELS["Gaussian"])
+        model.set_params(solver=solver)
+        if "centers" in configurations[0].takes:  # pre-images need no solver
+            model.set_params(centers="intrinsic")
+        why = refusal(model, sample("Gaussian"))
+        assert why is None or "solver" in why
+        taken |= {solver} if why is None else set()
+    assert taken == listed
+
+
 @every_configuration
 def test_every_attribute_and_method_is_compared_or_listed(name):
     each = CONFIGURATIONS[name]
@@ -97,6 +169,9 @@ def test_every_attribute_and_method_is_compared_or_listed(name):
     own = {a for a in dir(model) if not a.startswith("_") and a not in attributes}
     methods = {a for a in own if callable(getattr(model, a)) and not a.endswith("_request")}
     assert methods - set(model.get_params()) <= METHODS | NOT_CALLED
+
+
+# Comparisons --------------------------------------------------------------------------------------
 
 
 def assert_close(actual, expected, tol, message):
@@ -117,6 +192,19 @@ def turn_of(each, kernel, given, k=2):
 
 
 TURNED = {"embedding_", "sphere_coordinates_", "transform"}
+#: How often results were compared, and how often left out: eigenvectors of equal eigenvalues, and
+#: coordinates along them, are not unique.
+COMPARED = Counter()
+MOST_LEFT_OUT = 0.05
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _little_is_left_out():
+    """Check that most results were compared."""
+    COMPARED.clear()
+    yield
+    left_out = {key: n for (key, was), n in COMPARED.items() if not was}
+    assert sum(left_out.values()) <= 2 + MOST_LEFT_OUT * COMPARED.total(), left_out
 
 
 def assert_same(actual, expected, sense, dtype, turn=1.0, tolerances=ROUNDED):
@@ -136,7 +224,8 @@ def assert_same(actual, expected, sense, dtype, turn=1.0, tolerances=ROUNDED):
             tol = 6e-3 * (turn if key in TURNED else 1.0)
             if key == "inverse_transform":  # coordinates have too few digits
                 continue
-        if tol < 0.5:  # eigenvectors of equal eigenvalues are not unique
+        COMPARED[key, tol < 0.5] += 1
+        if tol < 0.5:
             assert_close(actual[key], value, tol, key)
 
 
@@ -168,6 +257,9 @@ def fits(kernel, *models_and_rows):
     return None
 
 
+# The order of rows --------------------------------------------------------------------------------
+
+
 def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0):
     each = CONFIGURATIONS[name]
     given = with_copies(sample(kernel, each.n, seed, dtype), 3, seed)
@@ -186,6 +278,9 @@ def check_order(name, kernel="Gaussian", dtype=np.float64, seed=0):
     plain, permuted = both
     turn = turn_of(each, chosen, given)
     assert_same(results(permuted, given.new), results(plain, given.new, order), sense, dtype, turn)
+
+
+# Weights are repetition ---------------------------------------------------------------------------
 
 
 def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
@@ -208,6 +303,9 @@ def check_weights(name, kernel="Gaussian", dtype=np.float64, seed=0):
     assert_same(*both, each.order, dtype, turn)
 
 
+# A Gram matrix for data ---------------------------------------------------------------------------
+
+
 def nested(each):
     return each.make in (KernelPNS, NestedSpheresClassifier)
 
@@ -215,11 +313,14 @@ def nested(each):
 def kernels_of_matrices(name):
     """Return kernels for which a matrix gives the same results as the data.
 
-    Matrices must be real. Residuals of an indefinite kernel depend on k(x, x), which a matrix does
-    not contain.
+    Clusterings need a single best solution, since random starts differ. Matrices must be real.
+    Residuals of an indefinite kernel depend on k(x, x), which a matrix does not contain.
     """
-    indefinite = {"Sigmoid"} if CONFIGURATIONS[name].is_classifier else set()
-    return sorted(set(KERNELS) - COMPLEX - indefinite - refused(name))
+    each = CONFIGURATIONS[name]
+    found = CLEAR if each.is_clustering else set(KERNELS) - COMPLEX
+    if each.is_classifier:
+        found = found - {"Sigmoid"}
+    return sorted(found - refused(name))
 
 
 def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
@@ -234,10 +335,13 @@ def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
         warnings.simplefilter("ignore", UserWarning)
         values = clone(chosen).fit(given.X)
     matrix = replace(given, X=values(given.X), new=values(given.new, given.X))
-    drawn = nested(each) and "n_anchors" in each.options
+    drawn = each.order == BITS and "n_anchors" in each.options
     more = {"n_anchors": each.n} if drawn else {}  # use all rows: draws differ
     both = fits(kernel, (each("precomputed", **more), matrix), (each(chosen, **more), given))
     if both is None:
+        return
+    if each.is_clustering:
+        check_same_clustering(*both, matrix, given, dtype, strict=seed == 0)
         return
     found = [
         of_matrices(results(m, g.new, frame=False))
@@ -252,7 +356,11 @@ def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
 
 
 def of_matrices(found):
-    """Return the results that do not need inputs, nor k(x, x) of new points, nor are rounding."""
+    """Return the results that do not need inputs, nor k(x, x) of new points.
+
+    Residuals of classes differ by k(x, x) only. Scores for very small alpha are decided by rounding
+    and left out too.
+    """
     for key in ("inverse_transform", "sigmas_", "loo_scores_"):
         found.pop(key, None)
     for key in ("class_residuals", "decision_function"):
@@ -261,15 +369,52 @@ def of_matrices(found):
     return found
 
 
-#: Without those whose starts, subsets or folds depend on the order of the sorted rows.
+#: Bound for the ratio of two local optima from different random starts. A mean log-likelihood may
+#: differ by the logarithm of this factor in each of two modes.
+WORSE = 1.5
+
+
+def check_same_clustering(one, other, matrix, given, dtype, strict):
+    """Compare the objectives and the partitions of training and new rows.
+
+    Unless `strict`, one of them may have found another local optimum, since random starts differ.
+    If its objective is the same, it differs in a few rows between two clusters only.
+    """
+    hebbian = solver_name(getattr(other, "solver", "auto")) == "hebbian"
+    tol = 0.03 if hebbian else SEARCHED[np.dtype(dtype)]
+    for name in ("inertia_", "lower_bound_", "eigenvalues_"):
+        if hasattr(other, name):
+            values = [np.asarray(getattr(model, name)) for model in (one, other)]
+            same = np.allclose(*values, rtol=0, atol=tol * np.abs(values).max())
+            if not same and not strict and name != "eigenvalues_":
+                check_not_much_worse(name, *values)
+                return
+            assert same, name
+    first = np.concatenate([one.labels_, one.predict(matrix.new)])
+    second = np.concatenate([other.labels_, other.predict(given.new)])
+    if strict:
+        np.testing.assert_array_equal(partition(first), partition(second))
+    assert clustering_error(first, second) <= 0.1
+
+
+def check_not_much_worse(name, one, other):
+    if name == "inertia_":
+        assert max(one, other) <= WORSE * min(one, other), name
+    else:
+        assert abs(one - other) <= 2 * np.log(WORSE), name
+
+
+#: Without those whose starts (p < 2), subsets or folds depend on the order of the sorted rows.
 takes_matrices = [
     name
     for name, each in CONFIGURATIONS.items()
     if each.matrices
-    and not each.is_clustering
     and not (nested(each) and each.options.get("p", 2.0) != 2.0)
     and not (each.is_classifier and {"subspace_size", "n_components"} & each.options.keys())
 ]
+
+
+# All three laws -----------------------------------------------------------------------------------
 
 
 def usable_kernels(name):
@@ -309,12 +454,25 @@ def test_any_equivalent_rows_give_the_same_results(law, name, data, dtype, seed)
 
 
 @slow
+@pytest.mark.parametrize("name", FIRST.values())
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_kernel_with_every_estimator(law, name, dtype):
+    check, names, kernels = LAWS[law]
+    for kernel in kernels(name) if name in names else ():
+        check(name, kernel, dtype)
+
+
+@slow
 @every_estimator
 def test_kernels_that_an_estimator_cannot_use_are_refused(name):
     each = CONFIGURATIONS[name]
     for kernel in refused(name):
         with pytest.raises(ValueError, match=r"kernel|Kernel|similarit|Normalized"):
             fitted(each(suited(each, kernel)), sample(kernel, each.n))
+
+
+# Memory, storage and threads -----------------------------------------------------
 
 
 def check_options(name, kernel, given, *options):
@@ -332,6 +490,20 @@ def check_options(name, kernel, given, *options):
 
 #: More, and less than half of what the Gram matrix of a few rows needs.
 ROOMY, TIGHT = "2GiB", "256B"
+#: Estimators for which the budget decides only whether a fit is refused.
+REFUSED_BEYOND = (
+    *(KernelPNS, RobustKernelPCA, NestedSpheresClassifier),
+    *(KernelRidgeRegressionClassifier, PerTurbo),
+)
+#: Pre-images need no Gram matrix, so the budget has no effect.
+WITHOUT_MATRIX = {"HypersphericalKMeans, preimage"}
+
+
+def reads_budget(name):
+    """Return whether the storage depends on the budget."""
+    each = CONFIGURATIONS[name]
+    features = solver_name(each.options.get("solver", "auto")) == "nystroem"
+    return name not in WITHOUT_MATRIX and (features or each.make not in REFUSED_BEYOND)
 
 
 def places(name):
@@ -343,10 +515,88 @@ def places(name):
     return found if "memory_budget" in takes else []
 
 
+@pytest.fixture
+def trail(monkeypatch):
+    """Return a function that lists what a fit stores, and counts kernel evaluations."""
+    kept, evaluated = [], []
+
+    def watched(owner):
+        right = owner.__init__
+
+        def init(self, *given, **options):
+            right(self, *given, **options)
+            recomputed = "recompute" if self.recomputes else "memory"
+            kept.append((owner.__name__, getattr(self, "storage", recomputed)))
+
+        monkeypatch.setattr(owner, "__init__", init)
+
+    for owner in (TiledGram, Coordinates):
+        watched(owner)
+    right = Gaussian.evaluate
+
+    def evaluate(self, *given, **options):
+        evaluated.append(1)
+        return right(self, *given, **options)
+
+    monkeypatch.setattr(Gaussian, "evaluate", evaluate)
+
+    def of(model, given):
+        kept.clear()
+        evaluated.clear()
+        fitted(model, given)
+        return [*kept], len(evaluated)
+
+    return of
+
+
+def check_path(name, given, trail):
+    """Check that a small budget changes the storage where it should."""
+    each = CONFIGURATIONS[name]
+    roomy, tight = (
+        trail(each(suited(each, "Gaussian"), memory_budget=amount), given)
+        for amount in (ROOMY, TIGHT)
+    )
+    if not reads_budget(name):
+        assert tight == roomy
+        return
+    assert ("memory" in {where for _, where in roomy[0]}) > (
+        "memory" in {where for _, where in tight[0]}
+    )
+    assert tight[1] > roomy[1]
+
+
 @first_is_quick
-def test_memory_does_not_matter(name):
+def test_memory_does_not_matter(name, trail):
     given = sample("Gaussian", CONFIGURATIONS[name].n)
     check_options(name, "Gaussian", given, *places(name))
+    check_path(name, given, trail)
+
+
+@pytest.mark.parametrize("name", ["KernelPCA, hebbian", "KernelPGA, hebbian"])
+def test_blocks_of_hebbian_passes_do_not_matter(name, monkeypatch):
+    monkeypatch.setattr(kha_solver, "_DENSE_ROWS", 20)
+    monkeypatch.setattr(sweep, "_BLOCK_SIZE", 16)
+    monkeypatch.setattr(sweep, "_MIN_BLOCK", 3)
+    sizes, right = [], kha_run.resolve_block_size
+    monkeypatch.setattr(
+        kha_run, "resolve_block_size", lambda *given: sizes.append(right(*given)) or sizes[-1]
+    )
+    solver = Hebbian(tol=1e-3, n_passes=300)
+    options = [{"memory_budget": amount, "solver": solver} for amount in (ROOMY, "3KiB", TIGHT)]
+    check_options(name, "Gaussian", sample("Gaussian", CONFIGURATIONS[name].n), *options)
+    assert sizes == [16, 6, 3]
+
+
+@pytest.mark.parametrize("name", ["KernelPCA, krylov", "KernelPGA, auto", "KernelKMeans, exact"])
+def test_tiles_do_not_matter(name, monkeypatch):
+    each = CONFIGURATIONS[name]
+    given = sample("Gaussian", each.n)
+    whole = fitted(each(KERNELS["Gaussian"]), given)
+    monkeypatch.setattr(tiled, "TILE", 7)
+    for storage in ("memory", "disk", "recompute"):
+        parts = fitted(each(KERNELS["Gaussian"], storage=storage), given)
+        both = (results(model, given.new, frame=False) for model in (parts, whole))
+        assert_same(*both, ROUNDING, np.float64, turn_of(each, KERNELS["Gaussian"], given))
 
 
 @slow
@@ -366,6 +616,34 @@ def fit_with_threads(monkeypatch, count, model, given):
         return fitted(model, given)
 
 
+class CallingThreads:
+    """A scikit-learn callback that records the threads that call it."""
+
+    def __init__(self):
+        self.found = Counter()
+
+    def setup(self, estimator, context):
+        self.found[threading.get_ident()] += 1
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context, **_):
+        self.found[threading.get_ident()] += 1
+
+    on_fit_task_end = on_fit_task_begin
+
+
+@first_is_quick
+def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
+    """Callbacks of scikit-learn are not thread-safe."""
+    each = CONFIGURATIONS[name]
+    threads_of_callbacks = CallingThreads()
+    model = each(suited(each, "Gaussian")).set_callbacks(threads_of_callbacks)
+    fitted(model, sample("Gaussian", max(each.n, 60)))
+    assert set(threads_of_callbacks.found) == {threading.get_ident()}
+    assert threads_of_callbacks.found.total() > 10
+
+
 @slow
 @every_configuration
 @pytest.mark.parametrize("count", [2, 3])
@@ -379,6 +657,9 @@ def test_threads_do_not_matter(name, count, monkeypatch):
     turn = turn_of(each, chosen, given)
     one, many = (results(model, given.new, frame=False) for model in both)
     assert_same(many, one, ROUNDING, np.float64, turn)
+
+
+# Changes after a fit -------------------------------------------------------------------------
 
 
 def fitted_to_copies(each, data, weights):
@@ -396,7 +677,7 @@ def assert_equal(found, expected):
 
 
 @first_is_quick
-def test_arrays_of_the_caller_and_parameters_may_change_after_a_fit(name):
+def test_arrays_of_the_caller_may_change_after_a_fit(name):
     each = CONFIGURATIONS[name]
     data = sample("Gaussian", each.n)
     weights = np.random.default_rng(0).uniform(1, 2, each.n)
@@ -406,14 +687,96 @@ def test_arrays_of_the_caller_and_parameters_may_change_after_a_fit(name):
     arrays.y[:] = arrays.y[0]
     if given is not None:
         given[1:] = 0.0
+    assert_equal(results(model, data.new), expected)
+
+
+@first_is_quick
+def test_parameters_may_change_after_a_fit(name):
+    each = CONFIGURATIONS[name]
+    data, weights = sample("Gaussian", each.n), np.ones(each.n)
+    expected = results(fitted_to_copies(each, data, weights)[0], data.new)
+    model, _, _ = fitted_to_copies(each, data, weights)
     for parameter in each.takes - OF_EVERY_CALL:
         setattr(model, parameter, "of the next fit")
     assert_equal(results(model, data.new), expected)
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in FIRST.values() if not CONFIGURATIONS[name].inputs]
+)
+def test_functions_that_write_to_what_they_get_change_nothing(name):
+    """The function of an Embedded kernel gets a copy."""
+    each = CONFIGURATIONS[name]
+    data = sample("Gaussian", each.n)
+    data.X.flags.writeable = data.new.flags.writeable = False
+
+    def halved(X):
+        X *= 0.5
+        return X
+
+    model = fitted(each(Embedded(halved, Gaussian(sigma=2.0))), data)
+    assert_equal(results(model, data.new), results(model, data.new))
+
+
+# Denoisers ----------------------------------------------------------------------------------------
+
+
+#: With all parameters given: those that the denoiser chooses depend on a random subset of rows.
+GIVEN = {"kernel": Gaussian(sigma=2.0), "noise": 0.1, "blend": 0.8, "random_state": 0}
+SEQUENCES = SequenceDenoiser(n_components=4, **GIVEN)
+PATCHES = PatchDenoiser(patch_size=4, step=1, n_components=6, **GIVEN)
+
+
+@examples(4)
+@given(seeds, st.sampled_from(DTYPES))
+def test_the_order_of_frames_does_not_matter(seed, dtype):
+    frames = motion(seed, dtype, n=40)
+    order = np.random.default_rng(seed).permutation(len(frames))
+    found = replace(SEQUENCES).denoise(frames[order])
+    assert_close(found, replace(SEQUENCES).denoise(frames)[order], SEARCHED[np.dtype(dtype)], "")
+
+
+@examples(4)
+@given(seeds, st.sampled_from([np.flipud, np.fliplr, np.rot90, np.transpose]))
+def test_a_rotated_image_is_denoised_the_same(seed, turn):
+    image = picture(seed)
+    cleaned = replace(PATCHES).denoise(image)
+    assert np.abs(cleaned - image).max() > 0.05
+    assert_close(replace(PATCHES).denoise(turn(image)), turn(cleaned), 1e-5, "")
+
+
+@pytest.mark.parametrize("make", [SEQUENCES, PATCHES], ids=["SequenceDenoiser", "PatchDenoiser"])
+def test_threads_do_not_matter_to_denoisers(make, monkeypatch):
+    data = motion(n=40) if isinstance(make, SequenceDenoiser) else picture()
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr(threads, "_cores", lambda count=count: count)
+        with threadpool_limits(count, user_api="blas"):
+            found.append(replace(make).denoise(data))
+    assert_close(*found, 1e-5, "")
+
+
+# Errors -------------------------------------------------------------------------------------------
+
+
 def _directions():
     X = sample("Gaussian", 18).X
     return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def _opposite():
+    """Return directions around a known mean, and its antipode."""
+    angles = np.linspace(-0.4, 0.4, 17)
+    X = np.column_stack([np.cos(angles), np.sin(angles), np.zeros(17)])
+    return np.insert(X, 7, [-1.0, 0.0, 0.0], axis=0)
+
+
+def _indefinite():
+    """Return a matrix with a similarity that is too large for any points."""
+    K = np.full((18, 18), 0.5) + 1e-3 * np.add.outer(np.arange(18), np.arange(18))
+    K[7] = K[:, 7] = 1.4
+    np.fill_diagonal(K, 1.0)
+    return K
 
 
 def _with(X, row):
@@ -425,27 +788,49 @@ def _with(X, row):
 #: Kernels, and data whose row 7 some estimators refuse.
 FAULTS = {
     "another length": ("linear", _with(_directions(), [3.0, 3.0, 3.0])),
+    "no length": ("linear", _with(_directions(), 0.0)),
+    "no length to divide by": ("cosine", _with(_directions(), 0.0)),
     "not normalised": (Normalized("linear"), _with(_directions(), 0.0)),
     "negative": ("chi2", _with(_directions() ** 2, [-1.0, 1.0, 1.0])),
+    "antipode": ("linear", _opposite()),
+    "indefinite": ("precomputed", _indefinite()),
 }
 
 
 def must_name(each, fault):
-    """Return whether a configuration refuses such data with an error that names the row."""
-    if each.inputs and fault != "negative":  # a kernel without pre-images is refused first
-        return False
-    return each.sphere or fault != "another length"
+    """Return whether a configuration refuses such data with an error that names the row.
+
+    Others may refuse the kernel, or the matrix as a whole, or accept the data.
+    """
+    if fault in ("another length", "no length", "no length to divide by"):
+        return each.sphere and not each.inputs
+    if fault == "not normalised":  # a kernel without pre-images is refused before the data
+        return not each.inputs
+    if fault == "antipode":
+        graph = each.make is KernelSpectralClustering
+        means = each.make in (KernelPGA, GeodesicMixture) or "karcher" in each.options.values()
+        return means or (graph and each.options.get("laplacian") != "kernel-pca")
+    if fault == "indefinite":  # the row may not be an anchor
+        angles = each.make in (KernelPGA, GeodesicMixture, HypersphericalKMeans)
+        return angles and each.matrices and each.options.get("solver") != "nystroem"
+    return True
+
+
+NAMING = QUICK | {"HypersphericalKMeans, intrinsic"}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@first_is_quick
+@pytest.mark.parametrize(
+    "name", [name if name in NAMING else pytest.param(name, marks=slow) for name in CONFIGURATIONS]
+)
 def test_errors_name_the_row_of_the_caller(name, fault):
     """The number is that before rows were merged and sorted."""
     each, (kernel, X) = CONFIGURATIONS[name], FAULTS[fault]
     y = sample("Gaussian", 18).y
     order = np.roll(np.arange(18), 4)
     for rows, number in ((np.arange(18), 7), (order, 11)):
-        why = refusal(each(kernel), Sample(X[rows], y[rows], X[rows])) or ""
+        given = X[np.ix_(rows, rows)] if kernel == "precomputed" else X[rows]
+        why = refusal(each(kernel), Sample(given, y[rows], given)) or ""
         named = re.findall(r"\brow (\d+)", why, flags=re.IGNORECASE)
         assert named or not must_name(each, fault), why or "it is not refused"
         assert not named or int(named[0]) == number, why

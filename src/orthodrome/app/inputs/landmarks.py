@@ -121,7 +121,7 @@ def label_specimens(
 
 
 def _read_tps(path: Path, negative: Literal["keep", "missing"]) -> tuple[TPSFile, Notes]:
-    """Read a TPS file. Negative coordinates beside positive ones are positions, with a note."""
+    """Read a TPS file. If coordinates have both signs, keep negative ones, and add a note."""
     try:
         return read_tps(path, missing="nan", negative=negative), ()
     except ValueError as problem:
