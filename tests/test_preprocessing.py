@@ -115,3 +115,9 @@ def test_saved_in_a_pipeline(tmp_path):
     again = load(path)
     np.testing.assert_array_equal(again.transform(table[:5]), model.transform(table[:5]))
     assert clone(again[0]).get_params() == model[0].get_params()
+
+
+def test_measurements_with_names_of_identifiers_and_dates():
+    """Repeated whole numbers are no identifiers, and large ones no years."""
+    table = pandas.DataFrame({"row": [1, 2, 3, 1, 2, 3] * 2, "year": np.arange(12) * 4000 + 1600})
+    assert TableCleaner().fit(table).kinds_ == ["number", "number"]

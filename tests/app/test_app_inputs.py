@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optional import needs
-from orthodrome.app import InputError, memory, read_data, read_image, write_image
+from orthodrome.app import Data, InputError, memory, read_data, read_image, write_image
 from orthodrome.app.inputs import tables
+from orthodrome.app.inputs.landmarks import treat_like_training
 from orthodrome.plots import MissingExtraError
+from orthodrome.spaces import find_mirrored
 
 pytest.importorskip("pandas")
 
@@ -650,3 +652,12 @@ def test_landmarks_of_a_long_table(write):
     found = read_data(write("a.csv", "\n".join(["specimen,landmark,x,y", *rows])))
     assert found.X.shape == (3, 4, 2)
     assert any("long table" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("reflect", [True, False])
+def test_new_specimens_are_compared_with_the_training_mean(reflect):
+    X = np.random.default_rng(0).normal(size=(1, 7, 2))
+    mirrored = Data("a.tps", "shapes", X * [-1.0, 1.0], (), ("one",))
+    found = treat_like_training(mirrored, X[0], reflect=reflect)
+    assert len(find_mirrored(found.X, X[0])) == (not reflect)
+    assert "'one'" in found.notes[0]
