@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,25 +21,6 @@ from ..base import last_fit_kept
 GRAM_FRACTION = 0.2
 #: Limit on n_init, because all seeds are drawn up front.
 MAX_N_INIT = 10**6
-
-
-@dataclass(frozen=True)
-class ClusterFit:
-    """The result of a fit.
-
-    Attributes
-    ----------
-    attributes : dict
-        Fitted attributes, keyed by name.
-    labels : ndarray of shape (m,)
-        Labels of the distinct rows.
-    embedding : ndarray of shape (m, k) or None
-        Embedding of the distinct rows; only for spectral clustering.
-    """
-
-    attributes: dict[str, Any]
-    labels: NDArray[np.int32]
-    embedding: NDArray[Any] | None = None
 
 
 class ClusterFitMixin:

@@ -26,7 +26,7 @@ from ..kernels._unit import squared_radius
 from ..plan import Plan
 from ..preimage.centers import PreimageCenters
 from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, lloyd, numbered_by_first
-from .base import GRAM_FRACTION, ClusterFit, warn_if_fewer
+from .base import GRAM_FRACTION, warn_if_fewer
 
 # If feature vectors are recomputed in every pass, choose initial centers from this many points.
 _SAMPLE_SIZE = 8192
@@ -49,12 +49,10 @@ class Flat:
         """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return FlatCenters(self.view.gram, self.view.weights)
 
-    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return squared distances of all points x from inputs, shape (n, m).
-
-        The term k(x, x) is left out; it does not change which input is nearest.
-        """
-        return _diagonal(self.view.kernel, inputs) - 2 * self.view.gram.cross(inputs).toarray().T
+    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+        """Return the index of the nearest input of each point."""
+        products = self.view.gram.cross(inputs).toarray().T
+        return np.argmin(_diagonal(self.view.kernel, inputs) - 2 * products, axis=1)
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
@@ -80,11 +78,10 @@ class Sphere:
         """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return GeodesicCenters(self.view.gram, self.view.weights)
 
-    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return squared distances of all points from inputs, shape (n, m)."""
+    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+        """Return the index of the nearest input of each point."""
         squared_radius(_diagonal(self.view.kernel, inputs), self.view.radius, what="init")
-        cosines = self.view.gram.cross(inputs).toarray().astype(np.float64)
-        return angles_from_cosines(cosines)[0].T ** 2
+        return np.argmax(self.view.gram.cross(inputs).toarray(), axis=0)
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
@@ -110,9 +107,9 @@ class Inputs:
         view = self.view
         return PreimageCenters(view.kernel, view.canonical.data, view.weights)
 
-    def squared_from(self, inputs: Any) -> NDArray[np.float64]:
-        """Return squared distances of all points from inputs, or a monotone function of them."""
-        return self.centers.squared(self.centers.domain.coordinates(inputs))
+    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+        """Return the index of the nearest input of each point."""
+        return np.argmin(self.centers.squared(self.centers.domain.coordinates(inputs)), axis=1)
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
@@ -143,11 +140,14 @@ class Start:
         view, centers = space.view, space.centers
         if not isinstance(self.init, str):
             inputs = self._given_centers(view.kernel)[: len(view.weights)]
-            return [np.argmin(space.squared_from(inputs), axis=1)]
+            return [space.nearest_input(inputs)]
         seeds = draw_seeds(self.random_state, self.n_init, self.owner)
         randoms = [np.random.RandomState(seed) for seed in seeds]
         if self.init == "bounding-box":
-            return [_nearest_in_box(centers, view.canonical.data, k, random) for random in randoms]
+            X = view.canonical.data
+            low, extent = X.min(axis=0), np.ptp(X, axis=0)
+            draws = [random.uniform(size=(k, X.shape[1])).astype(X.dtype) for random in randoms]
+            return [np.argmin(centers.squared(low + extent * draw), axis=1) for draw in draws]
         seeding = SEEDINGS[self.init]
         if view.points is not None and view.points.recomputes and view.in_blocks:
             return _starts_from_sample(centers, view, k, seeding, randoms)
@@ -170,15 +170,6 @@ class Start:
                 f"{inputs.shape[0]}."
             )
         return inputs
-
-
-def _nearest_in_box(
-    centers: Any, X: NDArray[Any], k: int, random: np.random.RandomState
-) -> NDArray[np.intp]:
-    """Draw k points from the bounding box of the data; return for each row the nearest point."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    points = low + (high - low) * random.uniform(size=(k, len(low))).astype(low.dtype)
-    return np.argmin(centers.squared(points), axis=1)
 
 
 def _starts_from_sample(
@@ -208,8 +199,8 @@ def fit_centers(
     start: Start,
     max_iter: int,
     progress: Progress,
-) -> ClusterFit:
-    """Run Lloyd's algorithm from all starts; keep the run with the smallest inertia."""
+) -> tuple[dict[str, Any], NDArray[np.int32]]:
+    """Return attributes and labels of the best run of Lloyd's algorithm from all starts."""
 
     def report(entry: dict[str, Any]) -> None:
         done = entry["n_done"] / entry["n_runs"]
@@ -245,7 +236,7 @@ def fit_centers(
         "converged_": best.status.converged and view.status.converged,
         "history_": history,
     }
-    return ClusterFit(view.attributes() | space.attributes(best.centers, kept) | found, labels)
+    return view.attributes() | space.attributes(best.centers, kept) | found, labels
 
 
 # ---------------------------------------------------------------------- new points

@@ -120,16 +120,17 @@ class CenterClustering(
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         start = geometries.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
-            fit = geometries.fit_centers(
+            attributes, labels = geometries.fit_centers(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
             )
-        self.__dict__.update(fit.attributes)
-        nearest = partial(geometries.nearest, squared_distances=self._distances(order_only=True))
-        self.labels_ = expand_to_all_rows(
-            fit.labels, canonical, lambda new: nearest(rows.take(new), 0)
-        )
-        if isinstance(rows, DaskRows):
-            self.labels_ = rows.as_dask(self.labels_)
+        self.__dict__.update(attributes)
+        nearest = self._nearest()
+        labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
+        self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
+
+    def _nearest(self) -> Any:
+        """Return the map from blocks of rows to the indices of the nearest centers."""
+        return partial(geometries.nearest, squared_distances=self._distances(order_only=True))
 
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the index of the nearest centre for each point.
@@ -148,9 +149,7 @@ class CenterClustering(
         """
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(
-            partial(geometries.nearest, squared_distances=self._distances(order_only=True))
-        )
+        return rows.map(self._nearest())
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -189,9 +188,8 @@ class CenterClustering(
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         rows = rows.weighted(sample_weight, type(self).__name__)
-        return -float(
-            rows.reduce(partial(geometries.inertia, squared_distances=self._distances()))[0]
-        )
+        inertia = partial(geometries.inertia, squared_distances=self._distances())
+        return -float(rows.reduce(inertia)[0])
 
     @property
     def _n_features_out(self) -> int:

@@ -7,7 +7,7 @@ embedding of the training points, and its extension to new points.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,27 +22,12 @@ from ..gram import Centered, CrossOperator, Degree, GramOperator
 from ..gram.degree import product_and_degrees
 
 
-class Extension(Protocol):
-    """Map that embeds new points, given k(x, X) and k(x, x)."""
-
-    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
-        """Return the embedding, given k(x, X) in `cross` and k(x, x) in `diagonal`."""
-        ...
-
-    def over_features(self, features: Coordinates) -> Extension:
-        """Return the extension with features f(x) as `cross`, their squared norms as `diagonal`.
-
-        `features` are the features F of the training points, k(x, X) = f(x) Fᵀ.
-        """
-        ...
-
-
 class SpectralEmbedding(NamedTuple):
     """The embedding of the training points, and its extension to new points."""
 
     points: NDArray[Any]  # (m, k)
     eigenvalues: NDArray[Any]  # (k,)
-    extension: Extension
+    extension: AffineExtension | GraphExtension
     n_isolated: int = 0
 
 
@@ -132,7 +117,7 @@ LAPLACIANS: dict[str, Graph | Principal] = {
 
 @dataclass(frozen=True)
 class AffineExtension:
-    """Embedding by the rows of k(x, X) @ matrix + constant, normalised."""
+    """Embedding of new points by the rows of k(x, X) @ matrix + constant, normalised."""
 
     matrix: NDArray[Any]
     constant: NDArray[Any]
@@ -142,7 +127,10 @@ class AffineExtension:
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
     def over_features(self, features: Coordinates) -> AffineExtension:
-        """Return the map from features."""
+        """Return the extension for features f(x) in place of k(x, X) = f(x) Fᵀ.
+
+        `features` are those of the training points, F.
+        """
         return replace(self, matrix=features.combine(self.matrix).T)
 
 
@@ -191,7 +179,7 @@ class GraphExtension:
         return rows.astype(product.dtype, copy=False)
 
     def over_features(self, features: Coordinates) -> GraphExtension:
-        """Return the extension with feature axes in place of the training points."""
+        """Return the extension for features f(x), and their squared norms as `diagonal`."""
         scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
         sums = features.combine(np.column_stack([scaled, self.weights]))
         ones = np.ones(sums.shape[1])

@@ -40,7 +40,7 @@ from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._laws import COVARIANCES, Mixture
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import Cloud, expectation_maximization, first_mixture
-from .base import MAX_N_INIT, ClusterFit, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
 _PGA_FRACTION = 0.5
@@ -263,7 +263,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             point_rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
             cloud = Cloud(point_rows.zip(weights=weights))
             if sample is None:  # EM reads the rows in blocks; initial labels come from a sample
-                sample = canonical_rows(*_sample(rows))
+                chosen, counts = rows.spread(_SAMPLE_SIZE, weights)
+                sample = canonical_rows(rows.take(chosen), counts)
                 check_n_clusters(sample, self.n_components, owner, "n_components")
                 points = unit_points(modes, pga._new_points()(sample.data))
             k = min(self.n_components, len(points))
@@ -271,7 +272,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             gram = self._gram_of(sample) if with_gram else None
             starts = initial_labels(self.init_params, points, sample.weights, gram, k, seeds)
             progress.advance(_PGA_FRACTION, "kPGA")
-            fit, status = fit_mixture(
+            attributes, labels, status = fit_mixture(
                 cloud,
                 (points, sample.weights),
                 starts,
@@ -285,13 +286,13 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
                 max_iter=self.max_iter,
             )
         self.kernel_, self._assignment_ = pga.kernel_, self.assignment
-        self.__dict__.update(fit.attributes)
+        self.__dict__.update(attributes)
         embed, evaluate = self._maps("labels")
         if canonical is None:
             self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
             self.labels_ = expand_to_all_rows(
-                fit.labels, canonical, lambda new: evaluate(embed(rows.take(new), 0))
+                labels, canonical, lambda new: evaluate(embed(rows.take(new), 0))
             )
         self._warn(status)
 
@@ -540,7 +541,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         if columns is not None:
             function = partial(_apply_to_columns, function, columns)
         weighted = self._assignment_ == "posterior"
-        return function, partial(_evaluate, self._mixture_, what, weighted)
+        return function, partial(_evaluate_at, self._mixture_, what, weighted)
 
     def _evaluated(self, X: Data, what: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
@@ -567,12 +568,6 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
 # ---------------------------------------------------------------------- fitting
 
 
-def _sample(rows: Rows) -> tuple[Any, NDArray[np.float64]]:
-    """Return a sample of the rows, and a weight for each."""
-    chosen, counts = rows.spread(_SAMPLE_SIZE, rows.columns.get("weights"))
-    return rows.take(chosen), counts
-
-
 def fit_mixture(
     cloud: Cloud,
     sample: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -584,8 +579,8 @@ def fit_mixture(
     weighted: bool,
     progress: Progress,
     **options: Any,
-) -> tuple[ClusterFit, Status]:
-    """Run EM from each set of initial labels, and keep the mixture of largest likelihood.
+) -> tuple[dict[str, Any], NDArray[np.int32], Status]:
+    """Return attributes, labels and status of the most likely mixture of all starts of EM.
 
     `sample` holds the points and weights that have labels; `options` are those of
     :func:`expectation_maximization`.
@@ -604,7 +599,7 @@ def fit_mixture(
         fits.append(expectation_maximization(cloud, first, floor=floor, **options))
         progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
-    labels, order = numbered_by_first(_evaluate_points(best.mixture, "labels", weighted, points))
+    labels, order = numbered_by_first(_evaluate(best.mixture, "labels", weighted, points))
     order = np.concatenate([order, np.setdiff1d(np.arange(n_components), order)])
     mixture, number_of = best.mixture.reordered(order), np.argsort(order)
     history = []
@@ -621,7 +616,7 @@ def fit_mixture(
         "converged_": best.status.converged,
         "history_": history,
     }
-    return ClusterFit(attributes, labels), best.status
+    return attributes, labels, best.status
 
 
 def initial_labels(
@@ -670,14 +665,14 @@ def _apply_to_columns(
     return function(rows[:, columns], start)
 
 
-def _evaluate(
+def _evaluate_at(
     mixture: Mixture, what: str, weighted: bool, coordinates: NDArray[Any]
 ) -> NDArray[Any]:
     """Evaluate a mixture at coordinates of kPGA."""
-    return _evaluate_points(mixture, what, weighted, unit_points(mixture.n_modes, coordinates))
+    return _evaluate(mixture, what, weighted, unit_points(mixture.n_modes, coordinates))
 
 
-def _evaluate_points(
+def _evaluate(
     mixture: Mixture, what: str, weighted: bool, points: NDArray[np.float64]
 ) -> NDArray[Any]:
     """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.

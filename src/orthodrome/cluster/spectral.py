@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClusterMixin
+from sklearn.base import ClusterMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted
@@ -41,7 +41,6 @@ from ..sphere.lloyd import numbered_by_first
 from .base import (
     GRAM_FRACTION,
     MAX_N_INIT,
-    ClusterFit,
     ClusterFitMixin,
     check_n_clusters,
     expand_to_all_rows,
@@ -256,22 +255,15 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         with tracked(self, bool(self.verbose)) as progress:
             geometry = LAPLACIANS[self.laplacian]
-            fit = fit_spectral(
-                canonical,
-                kernel,
-                geometry,
-                plan,
-                progress,
-                n_clusters=self.n_clusters,
-                n_init=self.n_init,
-                random_state=means_seed,
+            means = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=means_seed)
+            attributes, points, labels = fit_spectral(
+                canonical, kernel, geometry, plan, means, progress
             )
-        self.__dict__.update(fit.attributes)
+        self.__dict__.update(attributes)
         embed = self._embedding()
-        embedding: Any = fit.embedding
-        embedding = expand_to_all_rows(embedding, canonical, lambda new: embed(rows.take(new)))
+        embedding = expand_to_all_rows(points, canonical, lambda new: embed(rows.take(new)))
         nearest = partial(_nearest, self.cluster_centers_)
-        labels = expand_to_all_rows(fit.labels, canonical, lambda new: nearest(embedding[new]))
+        labels = expand_to_all_rows(labels, canonical, lambda new: nearest(embedding[new]))
         if isinstance(rows, DaskRows):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
@@ -394,13 +386,10 @@ def fit_spectral(
     kernel: Kernel,
     geometry: Graph | Principal,
     plan: Plan,
+    means: KMeans,
     progress: Progress,
-    *,
-    n_clusters: int,
-    n_init: int,
-    random_state: int,
-) -> ClusterFit:
-    """Embed the points with leading eigenvectors, and cluster the embedding."""
+) -> tuple[dict[str, Any], NDArray[Any], NDArray[np.int32]]:
+    """Return fitted attributes, the embedding by leading eigenvectors, and its clusters."""
     solver, tol = plan.eigensolver()
     with single_threaded_blas(), rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan)
@@ -420,11 +409,9 @@ def fit_spectral(
             problem.tosparse(), bound, plan.k, tol=tol, random_state=plan.request.random_state
         )
     found = geometry.embedding(view, operator, pairs)
-    labels, centers = _k_means(
-        found.points, canonical.weights, n_clusters, n_init=n_init, random_state=random_state
-    )
+    labels, centers = _cluster(found.points, canonical.weights, means)
     progress.advance(1.0, "k-means")
-    _warn(found, pairs, view, (len(centers), n_clusters), tol)
+    _warn(found, pairs, view, (len(centers), means.n_clusters), tol)
     attributes = view.attributes() | {
         "eigenvalues_": found.eigenvalues,
         "extension_": found.extension,
@@ -442,7 +429,7 @@ def fit_spectral(
         attributes["solver_"] = plan.name
         trace = {"n_anchors": attributes["n_anchors_"], "trace_error": view.trace_error}
         attributes["history_"][0] = attributes["history_"][0] | trace
-    return ClusterFit(attributes, labels, found.points)
+    return attributes, found.points, labels
 
 
 def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
@@ -452,8 +439,8 @@ def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
     return is_sparse and not pairs.converged and by_default
 
 
-def _k_means(
-    points: NDArray[Any], weights: NDArray[np.float64], n_clusters: int, **options: Any
+def _cluster(
+    points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return labels and centers of k-means, numbered in the order of their first points.
 
@@ -461,9 +448,9 @@ def _k_means(
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     rounded = np.round(points / unit) if unit > 0 else points
-    k = min(n_clusters, len(canonical_rows(rounded).weights))
-    means = KMeans(k, tol=0.0, **options)
-    found = means.fit(points, sample_weight=weights / weights.mean())
+    k = min(means.n_clusters, len(canonical_rows(rounded).weights))
+    found = clone(means).set_params(n_clusters=k)
+    found.fit(points, sample_weight=weights / weights.mean())
     labels, order = numbered_by_first(found.labels_)
     order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
     return labels, found.cluster_centers_[order]
