@@ -1,4 +1,4 @@
-"""Data, solvers and a naive twin for the laws of spectral clustering."""
+"""Data, solvers and a naive implementation for tests of spectral clustering."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def gaussian(X: NDArray, Y: NDArray | None = None, sigma: float = 1.0) -> NDArra
 
 
 def naive_embedding(K: NDArray, k: int, laplacian: str) -> tuple[NDArray, NDArray]:
-    """Eigenvalues and the embedding of the points of a Gram matrix, by the shortest way."""
+    """Eigenvalues and the embedding of the points of a Gram matrix, computed naively."""
     n = len(K)
     if laplacian == "kernel-pca":
         center = np.eye(n) - 1 / n
@@ -65,11 +65,11 @@ def naive_labels(K: NDArray, k: int, laplacian: str) -> NDArray:
 
 
 def same_partition(first: NDArray, second: NDArray) -> bool:
-    """Whether two clusterings are the same up to the names of the clusters."""
+    """Return whether two clusterings are equal up to the numbers of clusters."""
     pairs = set(zip(first.tolist(), second.tolist(), strict=True))
     return len(pairs) == len(set(first.tolist())) == len(set(second.tolist()))
 
 
 def up_to_sign(actual: NDArray, expected: NDArray) -> NDArray:
-    """`expected` with the sign of each column made that of `actual`."""
+    """Return `expected` with the signs of the columns of `actual`."""
     return expected * np.where(np.sum(actual * expected, axis=0) < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""All clusterings by name, for laws that hold for each of them."""
+"""All clusterings by name, for tests that hold for each of them."""
 
 from typing import Any
 
@@ -33,6 +33,6 @@ def methods_of(model: Any) -> list[Any]:
 
 
 def placed(model: Any, X: Any) -> NDArray:
-    """What the model says of points: distances, coordinates or probabilities."""
+    """Return distances, coordinates or probabilities of points."""
     names = ("transform", "embed", "predict_proba")
     return next(getattr(model, name)(X) for name in names if hasattr(model, name))

@@ -1,4 +1,4 @@
-"""Data, geometries and naive twins for the laws of k-means on the sphere and in feature space."""
+"""Data, geometries and naive implementations for tests of k-means."""
 
 import math
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def estimator(kind: str, n_clusters: int = 3, **options: Any) -> Any:
 
 
 def geometry(kind: str, X: NDArray, weights: NDArray | None = None, kernel: Any = None) -> Centers:
-    """Where the centres live; `kernel` is Gaussian unless another is given."""
+    """Return the geometry of the centres; the default kernel is Gaussian."""
     kernel = (Gaussian(sigma=1.5) if kernel is None else kernel).fit(X)
     w = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
     if kind == "preimage":
@@ -39,7 +39,7 @@ def geometry(kind: str, X: NDArray, weights: NDArray | None = None, kernel: Any 
 
 
 def cloud(n: int = 90, d: int = 3, dtype: Any = np.float64, seed: int = 0) -> NDArray:
-    """One group, so that clusters are many and the iteration has a way to go."""
+    """Return one group of points, so that k-means needs many iterations."""
     rng = np.random.default_rng(seed)
     return (rng.standard_normal((n, d)) * np.linspace(2, 1, d)).astype(dtype)
 
@@ -48,7 +48,7 @@ def random_labels(n: int, k: int, seed: int = 0) -> NDArray:
     return np.random.default_rng(seed).integers(0, k, n)
 
 
-# ------------------------------------------------------------------ naive twins
+# ------------------------------------------------------------------ naive implementations
 
 
 def naive_kernel_k_means(
@@ -90,7 +90,7 @@ def naive_hyperspherical_k_means(
 
 
 def algorithm_1(X: NDArray, sigma: float, epsilon: float = 1e-22) -> NDArray:
-    """RKHS-GEO, Algorithm 1, as it is written: eq. (9) from one point after the other."""
+    """RKHS-GEO, Algorithm 1, as printed: eq. (9) from one point after the other."""
 
     def similarities(z: NDArray) -> list[float]:
         return [math.exp(-sum((x - z) ** 2) / (2 * sigma**2)) for x in X]
@@ -119,7 +119,7 @@ def algorithm_1(X: NDArray, sigma: float, epsilon: float = 1e-22) -> NDArray:
 
 
 def algorithm_2(X: NDArray, sigma: float, centers: NDArray) -> tuple[NDArray, NDArray, float]:
-    """RKHS-GEO, Algorithm 2, as it is written: labels, centres and the sum of squared angles."""
+    """RKHS-GEO, Algorithm 2, as printed: labels, centres and the sum of squared angles."""
     labels = None
     while True:
         angles = np.array(

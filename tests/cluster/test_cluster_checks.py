@@ -1,4 +1,4 @@
-"""scikit-learn's own battery for clusterings, with nothing switched off."""
+"""scikit-learn's checks of clusterings; none is skipped."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -74,7 +74,7 @@ def test_estimator_checks_of_more(estimator, check):
     check(estimator)
 
 
-def test_no_tag_switches_a_check_off():
+def test_tags_skip_no_check():
     for estimator in ESTIMATORS + MORE:
         tags = estimator.__sklearn_tags__()
         mixture = isinstance(estimator, GeodesicMixture)

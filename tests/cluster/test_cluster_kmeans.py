@@ -1,4 +1,4 @@
-"""K-means in feature space and on its sphere: twins, starts, shapes and matrices."""
+"""k-means in feature space and on its sphere: oracles, starts, shapes and matrices."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from orthodrome.kernels import (
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", range(3))
-def test_with_the_linear_kernel_it_is_k_means(seed, dtype, weighted):
+def test_linear_kernel_is_ordinary_k_means(seed, dtype, weighted):
     X, new = cloud(150, seed=seed, dtype=dtype), cloud(30, seed=9, dtype=dtype)
     w = np.random.default_rng(seed).uniform(0.5, 2, 150) if weighted else None
     init = X[np.random.default_rng(seed).choice(150, 5, replace=False)]
@@ -128,7 +128,7 @@ def kinds_of(kernel):
 
 
 @every_manifold
-def test_centers_are_specimens_and_the_best_of_all(kernel):
+def test_centers_are_better_than_any_specimen(kernel):
     X, y, k = kinds_of(kernel)
     model = HypersphericalKMeans(k, kernel=kernel(), n_init=3, random_state=0).fit(X)
     assert same_partition(model.labels_, y)

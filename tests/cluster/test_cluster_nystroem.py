@@ -19,7 +19,7 @@ from laws_cluster import (
     up_to_sign,
 )
 from laws_clusterings import estimator, placed
-from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelPGA
+from orthodrome import GeodesicMixture, HypersphericalKMeans
 from orthodrome.eigen import Krylov, Nystroem
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Power
@@ -79,7 +79,7 @@ RANKS = [
 
 
 @pytest.mark.parametrize(("kind", "options", "weights", "kernel"), RANKS)
-def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(kind, options, weights, kernel):
+def test_anchors_up_to_the_rank_are_exact(kind, options, weights, kernel):
     X, new = positive(), positive(60, seed=1)
     if options.get("init") == "given":
         options = {"init": X[[0, 80, 140]]}
@@ -110,7 +110,7 @@ def test_with_as_many_anchors_as_the_rank_it_is_the_exact_method(kind, options, 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @every_storage
-def test_few_anchors_are_k_means_of_explicit_features(storage, dtype):
+def test_few_anchors_equal_k_means_of_features(storage, dtype):
     X = blobs(dtype=dtype)
     ours = fit("flat", X, WEIGHTS, n_anchors=20, storage=storage)
     k, S = ours.kernel_, ours.anchor_indices_
@@ -136,7 +136,7 @@ def test_few_anchors_are_k_means_of_explicit_features(storage, dtype):
     [("memory", np.float64), ("disk", np.float32), ("recompute", np.float64)],
 )
 @pytest.mark.parametrize("kind", ["intrinsic", "mixture"])
-def test_few_anchors_on_the_sphere_of_unit_features(kind, storage, dtype):
+def test_few_anchors_equal_the_gram_matrix_of_unit_features(kind, storage, dtype):
     X = blobs(dtype=dtype)
     kernel = Gaussian(sigma=3.0) if kind == "mixture" else KERNEL
     ours = fit(kind, X, n_anchors=20, storage=storage, kernel=kernel)
@@ -212,7 +212,7 @@ def test_when_auto_uses_anchors(kind, monkeypatch):
 
 
 @k_means
-def test_what_is_refused(kind):
+def test_invalid_solvers(kind):
     X = blobs()
     assert fit(kind, X, solver="exact", n_anchors=20).n_anchors_ is None
     for solver in ("krylov", Krylov(), None):
@@ -226,7 +226,7 @@ def test_what_is_refused(kind):
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_nothing_is_as_large_as_the_gram_matrix(start, monkeypatch):
+def test_anchors_never_use_the_gram_matrix(start, monkeypatch):
     def refuse(*_):
         raise AssertionError("a product with the Gram matrix")
 
@@ -237,27 +237,18 @@ def test_nothing_is_as_large_as_the_gram_matrix(start, monkeypatch):
         fit("mixture", blobs(), solver="dense")
 
 
-@pytest.mark.parametrize("n_modes", [3, 0.99])
-def test_coordinates_that_do_not_fit_are_refused(n_modes, monkeypatch):
+@pytest.mark.parametrize("n_modes", [3, 0.99])  # known before or only after kernel PGA
+def test_coordinates_beyond_the_memory_budget(n_modes):
     X = np.random.default_rng(0).standard_normal((3000, 4))
-    fits = []
-    fit_pga = KernelPGA._fit_rows
-
-    def noted(self, *args, **options):
-        fits.append(self)
-        return fit_pga(self, *args, **options)
-
-    monkeypatch.setattr(KernelPGA, "_fit_rows", noted)
     options = {"n_anchors": 20, "n_init": 1, "memory_budget": "64KiB", "random_state": 0}
     with pytest.raises(ValueError, match=r"coordinates of all 3,000 rows .*memory_budget"):
         GeodesicMixture(2, n_modes, **options).fit([X[:1000], X[1000:]])
-    assert len(fits) == (n_modes != 3)  # the number of modes is known before, or only after
 
 
-# ------------------------------------------------------------------ where it is hard
+# ------------------------------------------------------------------ difficult data
 
 
-def test_a_point_orthogonal_to_all_anchors_is_refused():
+def test_point_orthogonal_to_all_anchors_raises():
     X = np.concatenate([[[90.0, 90.0, 90.0]], blobs()])
     solver = Nystroem(anchors=blobs()[::3])
     for kind in ("intrinsic", "mixture"):
@@ -282,7 +273,7 @@ def test_points_that_the_anchors_do_not_span(laplacian):
 
 
 @graphs_only
-def test_degrees_below_what_the_anchors_leave_out_are_refused(laplacian):
+def test_negative_degrees_with_anchors_raise(laplacian):
     X = blobs() - 2.0
     with pytest.raises(ValueError, match=r"degree of row .* below 0"):
         fit(laplacian, X, kernel="linear")
@@ -292,7 +283,7 @@ def test_degrees_below_what_the_anchors_leave_out_are_refused(laplacian):
         fit(laplacian, [X[:80], X[80:]], WEIGHTS, n_anchors=20)
 
 
-def test_the_tolerance_is_that_of_the_trace():
+def test_tolerance_bounds_the_trace_error():
     X = blobs()
     loose = fit("njw", X, tol=0.1)
     assert loose.n_anchors_ < 60

@@ -1,4 +1,4 @@
-"""Spectral clustering: its naive twin, weights, solvers and new points."""
+"""Spectral clustering compared with a naive implementation; weights, solvers and new points."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def fit(X, laplacian="njw", *, n_clusters=K, sample_weight=None, **options):
 
 @every_solver
 @every_laplacian
-def test_against_the_naive_twin(laplacian, solver):
+def test_against_the_naive_implementation(laplacian, solver):
     X = blobs()
     model = fit(X, laplacian, n_init=20, **solver)
     values, rows = naive_embedding(gaussian(X, sigma=SIGMA), K, laplacian)
@@ -72,7 +72,7 @@ def test_curved_groups_are_separated(shape, laplacian):
 
 
 @every_laplacian
-def test_weights_against_the_naive_twin(laplacian):
+def test_weights_against_the_naive_implementation(laplacian):
     X = blobs(60)
     w = 1 + np.arange(60) % 3
     repeated = np.repeat(X, w, axis=0)
@@ -108,9 +108,9 @@ def test_hebbian_labels(laplacian, kernel):
 
 
 @pytest.mark.parametrize("sigma", ["mean", 3.0, 0.7])
-@pytest.mark.parametrize("k", [3, 8])  # 8 of three groups: eigenvalues that tell nothing
+@pytest.mark.parametrize("k", [3, 8])  # 8 of three groups: eigenvalues without information
 @every_laplacian
-def test_training_points_keep_their_place(laplacian, k, sigma):
+def test_training_points_are_embedded_exactly(laplacian, k, sigma):
     X = blobs()
     w = np.random.default_rng(2).integers(1, 3, size=len(X))
     model = fit(X, laplacian, n_clusters=k, kernel=Gaussian(sigma=sigma), sample_weight=w)
@@ -120,7 +120,7 @@ def test_training_points_keep_their_place(laplacian, k, sigma):
 
 @pytest.mark.parametrize("shift", [0.0, 0.5])  # the diagonal of similarities, which may be 0
 @graphs_only
-def test_training_points_of_a_precomputed_kernel_keep_their_place(laplacian, shift):
+def test_training_points_of_a_precomputed_kernel_are_embedded_exactly(laplacian, shift):
     matrix = gaussian(blobs(), sigma=SIGMA)
     np.fill_diagonal(matrix, shift)
     model = fit(matrix, laplacian, kernel="precomputed")
@@ -129,7 +129,7 @@ def test_training_points_of_a_precomputed_kernel_keep_their_place(laplacian, shi
 
 
 @graphs_only
-def test_the_extension_tends_to_the_plain_one(laplacian):
+def test_extension_converges_to_the_plain_extension(laplacian):
     """As a point's similarity to itself becomes a small part of its degree."""
     rng = np.random.default_rng(0)
     off = []
@@ -167,7 +167,7 @@ def test_a_new_point_far_from_all_others_follows_the_nearest(laplacian):
     np.testing.assert_array_equal(model.predict(ends), model.predict(inside))
 
 
-def test_kernels_whose_diagonal_varies():
+def test_kernel_with_varying_diagonal():
     """Of positive data, so that all similarities are positive."""
     X = np.abs(blobs()) + 0.5
     model = fit(X, kernel=Polynomial(degree=3))
