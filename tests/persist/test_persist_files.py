@@ -1,4 +1,4 @@
-"""Models that are not data are not saved, and files that were damaged or crafted are not loaded."""
+"""Models with functions are not saved; damaged and forged files are not loaded."""
 
 import copy
 import functools
@@ -59,10 +59,7 @@ def holds_itself() -> KernelPCA:
     ("model", "reason"),
     [
         (KernelPCA(kernel=inner_products), r"KernelPCA\.kernel .*'inner_products'"),
-        (KernelPCA(kernel=inner_products).fit(np.eye(4)), r"KernelPCA\.kernel .*'inner_products'"),
-        (KernelPCA(kernel=Embedded(np.abs)), r"KernelPCA\.kernel is Embedded"),
-        (KernelPCA(kernel=Normalized(Embedded(np.abs))), r"KernelPCA\.kernel\.kernel is Embedded"),
-        (KernelPCA(random_state=np.random.RandomState(0)), r"random_state is .*random_state=0"),
+        (KernelPCA(kernel=Normalized(Embedded(np.abs))), r"KernelPCA\.kernel\.kernel .*Embedded"),
         (KernelPCA(random_state=np.random.default_rng(0)), r"random_state is .*random_state=0"),
         (Grown(), r"Grown is of class .*Grown"),
         (LogisticRegression(), r"of class sklearn.*LogisticRegression"),
@@ -74,13 +71,12 @@ def holds_itself() -> KernelPCA:
         (with_attribute(np.array([print])), r"array of objects"),
         (with_attribute(np.zeros(2, dtype="M8[s]")), r"dtype datetime64"),
         (with_attribute(np.ma.masked_array([1])), r"MaskedArray"),
-        (with_attribute(scipy.sparse.coo_array(np.eye(2))), r"sparse format coo"),
+        (with_attribute(scipy.sparse.coo_array(np.eye(2))), r"coo_array.*tocsr"),
         (with_attribute(csr([print])), r"dtype object"),
         (with_attribute(csr(column=99)), r"indices must be < 1"),
         (with_attribute({1, 2}), r"builtins\.set"),
         (holds_itself(), r"refers to itself"),
         ("a text", r"model of save must be an estimator"),
-        (KernelPCA, r"model of save must be an estimator"),
     ],
 )
 def test_models_that_are_not_data_are_not_saved(model, reason, tmp_path):
@@ -119,9 +115,9 @@ def refusal(data: bytes, folder) -> str:
     return str(caught.value).replace(str(folder), "")  # which names the test
 
 
-def zipped(members, compression: int = ZIP_STORED) -> bytes:
+def zipped(members) -> bytes:
     buffer = io.BytesIO()
-    with ZipFile(buffer, "w", compression) as packed:
+    with ZipFile(buffer, "w") as packed:
         for name, content in members.items():
             packed.writestr(name, content)
     return buffer.getvalue()
@@ -169,17 +165,13 @@ def with_array(content: bytes) -> bytes:
     return with_members({laws.attributes(schema)["eigenvalues_"]["file"]: content})
 
 
-def with_sparse(changes, compression: int = ZIP_STORED) -> bytes:
+def with_sparse(changes) -> bytes:
     """Return a genuine file whose sparse array was changed."""
     members = laws.members_of(genuine("sparse"))
     (file,) = [name for name in members if name.endswith(".npz")]
     parts = laws.members_of(members[file])
     parts = changed(parts, changes(parts) if callable(changes) else changes)
-    return laws.forged(members | {file: zipped(parts, compression)})
-
-
-def compressed_sparse(_) -> bytes:
-    return with_sparse({}, ZIP_DEFLATED)
+    return laws.forged(members | {file: zipped(parts)})
 
 
 def beyond_the_columns(parts):
@@ -199,8 +191,7 @@ def header(descr, shape, data: bytes = b"") -> bytes:
 
 
 def raw_header(text: str, data: bytes = b"") -> bytes:
-    content = text.encode().ljust(117) + b"\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(content)) + content + data
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + text.encode().ljust(117) + b"\n" + data
 
 
 IDS = itertools.count(10**6)
@@ -254,9 +245,7 @@ PARTIAL = {"func": SYSTEM, "args": row(COMMAND), "kwds": dictionary({}), "namesp
 NODES = {
     "os.system": SYSTEM,
     "builtins.eval": node("TypeNode", "builtins.eval"),
-    "a trusted ufunc": node("FunctionNode", "numpy.add"),
     "functools.partial": node("PartialNode", "functools.partial", content=PARTIAL),
-    "methodcaller": node("OperatorFuncNode", "operator.methodcaller", attrs=row(text("fit"))),
     "a method": node("MethodNode", "builtins.str", content={"func": "format", "obj": text("x")}),
     "a constructor": node(
         "ConstructorFromReduceNode", "builtins.open", content=row(text("ran"), text("w"))
@@ -264,40 +253,26 @@ NODES = {
     "FunctionTransformer": node("ObjectNode", TRANSFORMER, content=dictionary({})),
     "subprocess.Popen": node("ObjectNode", "subprocess.Popen", content=dictionary({})),
     "a list that opens": items(COMMAND, name="subprocess.Popen"),
-    "a tuple that opens": row(COMMAND, name="os.system"),
     "a dict that opens": dictionary({}, name="os.getcwd"),
-    "a default dict": node(
-        "DefaultDictNode",
-        "collections.defaultdict",
-        content={"main": dictionary({}), "default_factory": SYSTEM},
-    ),
     "keys that open": dictionary({"ran": text(1)}, node("TypeNode", "builtins.open")),
     "a number that opens": array_of(name="builtins.open"),
     "a list named dict": items(name="builtins.dict"),
     "a generator": node("RandomStateNode", "numpy.random.mtrand.RandomState", content={}),
-    "a set": node("SetNode", "builtins.set", content=[]),
-    "bytes": node("BytesNode", "builtins.bytes", file="1.npy"),
     "a cached node": node("CachedNode", "builtins.str"),
-    "an unknown loader": node("Node", "builtins.str"),
     "a number for a loader": text(1) | {"__loader__": 1},
     "a list of JSON": text([1]),
     "an array of functions": names(row(text(1)), SYSTEM),
-    "an array of lists": names(row(text(1)), items()),
     "a sparse array of another class": node("SparseMatrixNode", "os.system", file="1.npy"),
     "no node": {"content": 1},
     "a text for a node": "node",
     "no types of keys": dictionary({}) | {"key_types": text(1)},
     "a list for a dictionary": dictionary([]),
     "fewer types than keys": dictionary({"a": text(1)}),
-    "a type for a value": node("TypeNode", "builtins.str"),
     "attributes that are none": node("ObjectNode", LINEAR, content=text(1)),
     "attributes by numbers": node(
         "ObjectNode", LINEAR, content=dictionary({"1": text(1)}, node("TypeNode", "builtins.int"))
     ),
-    "a text for a list": node("ListNode", "builtins.list", content="abc"),
-    "a text for an array": names(row(text(1))) | {"content": "abc"},
     "no shape": names(text(1)),
-    "two dimensions": names(row(text(1), text(1))),
     "objects that are numbers": names(row(text(0)), name="numpy.float64"),
     "no such file": array_of("99.npy"),
     "a file of another kind": node("SparseMatrixNode", SPARSE, type="scipy", file="1.npy"),
@@ -340,12 +315,6 @@ def reference_to_itself(schema) -> None:
     add_attribute(schema, {key: schema[key] for key in heads})
 
 
-def field_twice(_) -> bytes:
-    schema = laws.members_of(genuine())["schema.json"]
-    changed = schema.replace(b'{"__class__"', b'{"protocol": 2, "__class__"', 1)
-    return with_members({"schema.json": changed})
-
-
 def with_location(location) -> bytes:
     return with_schema(lambda s: laws.attributes(s).update(memory=text(location)), "pipeline")
 
@@ -361,12 +330,10 @@ def scalar_eigenvalues(schema) -> None:
 #: Files that are not loaded: a function and its argument, and a part of the reason.
 FILES = {
     "empty": (bytes, b"", "is empty"),
-    "two bytes": (bytes, b"PK", "is not a model file"),
     "text": (bytes, b"a,b\n1,2\n", "is not a model file"),
     "pickle": (pickle.dumps, KernelPCA(), "looks like a pickle"),
     "no archive": (bytes, b"PK\x03\x04" + bytes(100), "damaged (BadZipFile"),
     "another archive": (zipped, {"readme.txt": "hello"}, "without orthodrome.json"),
-    "no manifest": (zipped, {"schema.json": "{}"}, "without orthodrome.json"),
     # manifests
     **{
         f"manifest {text!r}": (not_forged, {"orthodrome.json": text}, "is not the manifest of")
@@ -378,16 +345,15 @@ FILES = {
     },
     **{
         f"format {number}": (with_format, number, "cannot be loaded")
-        for number in ([], [1], ["1", "0"], [True, 0], "1.0", None)
+        for number in ([1], ["1", "0"], "1.0")
     },
     # descriptions
     **{
         f"protocol {number!r}": (with_protocol, number, "protocol of its description")
-        for number in (0, 1, 3, True, None, "2")
+        for number in (1, 3, "2")
     },
     "a number twice": (with_schema, same_number, "two different values"),
     "a cycle": (with_schema, reference_to_itself, "it is damaged"),
-    "a field twice": (field_twice, None, "twice"),
     "deep": (with_members, {"schema.json": b"[" * 10**6 + b"]" * 10**6}, "damaged"),
     "a place of files": (with_location, "/elsewhere", "memory is '/elsewhere'"),
     "an array for a value": (with_schema, scalar_eigenvalues, "is not that of numpy.float64"),
@@ -402,31 +368,23 @@ FILES = {
     "array: objects": (with_array, header("'|O'", "(1,)", b"12345678"), "pickled"),
     "array: text": (with_array, header("'<U1'", "(1,)", b"\xff" * 4), "invalid text"),
     "array: fields": (with_array, header("[('a', '<f8')]", "(0,)"), "dtype"),
-    "array: Python 2": (with_array, header("'<f8'", "(1L,)", bytes(8)), "has size 1, but other"),
     "array: a call": (with_array, raw_header("__import__('os').system('touch ran')"), "damaged"),
     "array: a pickle": (with_array, npy(np.array([Opener()]), allow_pickle=True), "pickled"),
     **{
         f"array: {dtype}": (with_array, npy(np.zeros(3, dtype=dtype)), "dtype")
-        for dtype in (">f8", "<f2", "longdouble", ">c16", ">i8", ">U3", "M8[s]", "V4")
+        for dtype in (">f8", "<f2", "longdouble", ">U3", "M8[s]", "V4")
     },
     # sparse arrays
     "sparse: columns": (with_sparse, beyond_the_columns, "indices must be <"),
     "sparse: rows": (with_sparse, {"indptr.npy": npy(np.arange(-3, 34))}, "index pointer"),
     "sparse: format": (with_sparse, {"format.npy": npy(np.array(b"csc"))}, "sparse"),
-    "sparse: more parts": (with_sparse, {"extra.npy": npy(np.zeros(1))}, "sparse"),
-    "sparse: no data": (with_sparse, {"data.npy": None}, "sparse"),
-    "sparse: a matrix": (with_sparse, {"_is_array.npy": None}, "sparse"),
-    "sparse: compressed": (compressed_sparse, None, "compressed"),
+    "sparse: no data": (with_sparse, {"data.npy": None}, "damaged"),
     # members
     "changed member": (not_forged, {"1.npy": npy(np.zeros(3))}, "1.npy was damaged or changed"),
     "added member": (appended, {"999.npy": b""}, "not those in its manifest"),
     "member twice": (appended, {"schema.json": b"{}"}, "twice"),
-    **{f"member {name}": (with_members, {name: b""}, "arrays") for name in ("../x", "x.py")},
-    **{
-        f"without {name}": (with_members, {name: None}, "does not hold")
-        for name in ("1.npy", "2.npy", "3.npy")
-    },
-    "without schema.json": (with_members, {"schema.json": None}, "without schema.json"),
+    "without an array": (with_members, {"1.npy": None}, "1.npy is missing"),
+    "without schema.json": (with_members, {"schema.json": None}, "schema.json is missing"),
 }
 
 
@@ -436,6 +394,28 @@ def test_other_files_are_refused(which, tmp_path, monkeypatch):
     make, argument, reason = FILES[which]
     assert reason in refusal(make(argument), tmp_path)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "field"),
+    [("gaussian", "per_point"), ("gaussian", "given"), ("complex_gaussian", "per_point")],
+)
+def test_compiled_loops_do_not_read_beyond_forged_points(kernel, field, tmp_path):
+    """Compiled loops do not check bounds."""
+    name = f"PerTurbo-{kernel}"
+    model = load_bytes(genuine(name), tmp_path)
+    points = model._subspaces_[0].points
+    original = getattr(points, field)
+    for changed in (original[:-1], original[..., :-1]):
+        vars(points)[field] = changed
+        forged = load_bytes(archive.pack(model), tmp_path)
+        with pytest.raises(ValueError, match=r"shape|matmul"):
+            forged.predict(laws.data_of(name)[1])
+
+
+def load_bytes(data: bytes, folder):
+    (folder / "file.orthodrome").write_bytes(data)
+    return load(folder / "file.orthodrome")
 
 
 def overlapping() -> bytes:

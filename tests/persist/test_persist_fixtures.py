@@ -1,7 +1,6 @@
-"""Models that were saved by earlier versions load, and answer as they did."""
+"""Models saved by earlier versions load, and give the same results."""
 
 import functools
-import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -14,15 +13,7 @@ import laws_persist as laws
 import orthodrome
 from orthodrome.kernels.neighbors import NeighborGraph
 from orthodrome.persist.allowed import OBJECTS
-from orthodrome.persist.parts import table_of
 from orthodrome.preprocessing import TableCleaner
-
-#: Attributes that report on the fit, and that no method reads.
-REPORTS = {
-    *("_mean_converged", "_squared_radius", "converged_", "cv_scores_", "history_"),
-    *("lower_bound_", "mean_gradient_norm_", "mean_n_iter_", "n_iter_", "n_samples_seen_"),
-    *("p_", "risk_", "sigma_", "solver_"),
-}
 
 
 @pytest.mark.parametrize(("archive", "name"), laws.FIXTURES)
@@ -33,10 +24,6 @@ def test_a_saved_model_answers_as_it_did(archive, name, tmp_path):
             found = repr(functools.reduce(getattr, renamed(key).split("__"), model))
             assert found == renamed(value)
         return
-    # what loading checks names every attribute; methods may add others
-    for owner in objects_of(model):
-        parameters = inspect.signature(type(owner)).parameters
-        assert vars(owner).keys() <= table_of(type(owner)).keys() | parameters.keys() | REPORTS
     new = laws.new_rows(stored)
     answers = laws.outputs(model, new, "inverse_transform" in stored)
     single = any(value.dtype == np.float32 for value in stored.values())

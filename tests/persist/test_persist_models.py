@@ -153,7 +153,7 @@ def test_dask_arrays_with_a_value_per_row_are_not_saved(tmp_path):
     assert not hasattr(again, "embedding_")
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     model.X_fit_ = blocks
-    with pytest.raises(ValueError, match=r"X_fit_ is a dask array.*nystroem"):
+    with pytest.raises(ValueError, match=r"X_fit_ is .*dask.*nystroem"):
         save(model, tmp_path / "m")
 
 

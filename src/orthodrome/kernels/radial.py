@@ -40,6 +40,10 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
     block = np.matmul(left, right.T, out=out)
     if a.given is not None and b.given is not None:
         left, right = (points.given.astype(dtype, copy=False) for points in (a, b))
+    sizes = (len(a.per_point), len(b.per_point))
+    if not block.shape == sizes == (len(left), len(right)) or left.shape[1:] != right.shape[1:]:
+        # only a forged model file has such points; the compiled loop does not check bounds
+        raise ValueError("The points of the model have inconsistent shapes. Fit the model again.")
     _loops.distances_from_products(block, left, right, a.per_point, b.per_point, _threshold(a, b))
     return block
 

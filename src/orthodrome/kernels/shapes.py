@@ -85,6 +85,9 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
     columns = np.ascontiguousarray(right.T)
     block = np.matmul(left, columns, out=out)
     other = left @ rotated.T
+    if other.shape != block.shape or block.ndim != 2:
+        # only a forged model file has such points; the compiled loop does not check bounds
+        raise ValueError("The points of the model have inconsistent shapes. Fit the model again.")
     coarse = min(a.dtype, b.dtype, key=lambda precision: precision.itemsize)
     rounding_error = (_ROUNDING_FACTOR * float(np.finfo(coarse).eps)) ** 2
     limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding_error)

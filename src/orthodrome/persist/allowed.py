@@ -75,9 +75,6 @@ OBJECTS: dict[str, Any] = {
     for kind in (getattr(module, name) for name in names.split())
 }
 
-#: Names of NumPy's scalar types for numbers and strings.
-SCALARS = {name_of(np.dtype(code).type) for code in "?bhilqBHILQefdFDU"}
-
 SPARSE: dict[str, Any] = {
     name_of(kind): kind for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix)
 }
@@ -85,19 +82,22 @@ SPARSE: dict[str, Any] = {
 #: Python types that JSON can store; all their nodes have the class ``str``.
 PRIMITIVES = (type(None), bool, int, float, str)
 
+# Without float16 and longdouble, which compiled loops do not support.
+_NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
+
+ARRAY = "numpy.ndarray"
+_SCALARS = {name_of(dtype.type) for dtype in (*_NUMBERS, np.dtype("U"), np.dtype("S"))}
+
 #: The node kind (``__loader__``) of every class that a file may name.
 LOADERS: dict[str, str] = {
     "builtins.dict": "DictNode",
     "builtins.list": "ListNode",
     "builtins.str": "JsonNode",
     "builtins.tuple": "TupleNode",
-    **dict.fromkeys((*SCALARS, "numpy.ndarray"), "NdArrayNode"),
+    **dict.fromkeys((*_SCALARS, ARRAY), "NdArrayNode"),
     **dict.fromkeys(SPARSE, "SparseMatrixNode"),
     **dict.fromkeys(OBJECTS, "ObjectNode"),
 }
-
-# Without float16 and longdouble, which compiled loops do not support.
-_NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
+from zipfile import ZipFile, ZipInfo
 
 from sklearn.base import BaseEstimator
 
@@ -22,8 +22,7 @@ from .._core.files import write_atomically
 from .._core.machine import versions
 from .._core.warn import warn_user
 from .allowed import OBJECTS
-from .nodes import check_sizes, decode, encode, zip_members
-from .parts import check_parts
+from .nodes import check_sizes, decode, encode
 
 #: Major and minor version of the format; older minor versions can be read.
 FORMAT = (1, 0)
@@ -89,9 +88,8 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     """Load a model from a file written by :func:`save`; no code in the file is run.
 
     Format, version, sizes, hashes and array headers are checked before use, and only listed classes
-    are accepted. Then the fitted attributes are checked for consistency: types, shapes, ranges of
-    indices, and finite numbers. Other wrong numbers are not detected, so do not rely on predictions
-    of models from untrusted sources.
+    are accepted. The numbers themselves are not checked, so do not rely on predictions of models
+    from untrusted sources.
 
     Parameters
     ----------
@@ -108,9 +106,8 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     Raises
     ------
     ValueError
-        If the file is not a model file, is damaged or changed, or was written by a newer version,
-        or if fitted attributes are missing or inconsistent. The message names the file and the
-        reason.
+        If the file is not a model file, is damaged or changed, or was written by a newer version.
+        The message names the file and the reason.
     FileNotFoundError, PermissionError, IsADirectoryError
         If the file cannot be read.
 
@@ -122,7 +119,6 @@ def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:
     data = _read(check_path(path, "path", "load"))
     try:
         model, notes = unpack(data)
-        check_parts(model)
     except (MemoryError, Warning):  # not caused by the file
         raise
     except Exception as error:  # a hostile file may cause any error
@@ -163,7 +159,12 @@ def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
         "notes": checked_notes,
         "sha256": {name: _digest(data) for name, data in members.items()},
     }
-    return zip_members({_MANIFEST: json.dumps(manifest, indent=1).encode(), **members})
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        archive.writestr(ZipInfo(_MANIFEST), json.dumps(manifest, indent=1))
+        for name, content in members.items():
+            archive.writestr(ZipInfo(name), content)  # without the current time
+    return buffer.getvalue()
 
 
 def _digest(data: bytes) -> str:
@@ -199,11 +200,10 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
         If the file is invalid. The message continues "the file cannot be loaded as a model:".
     """
     with ZipFile(io.BytesIO(data)) as archive:
-        names = check_sizes(archive, len(data)).keys()
-        for needed in (_MANIFEST, _SCHEMA):
-            if needed not in names:
-                raise ValueError(f"it is a zip archive without {needed}, not a model file")
-        manifest = _parse(archive.read(_MANIFEST))
+        names = check_sizes(archive, len(data))
+        if _MANIFEST not in names:
+            raise ValueError(f"it is a zip archive without {_MANIFEST}")
+        manifest = json.loads(archive.read(_MANIFEST))
         _check_manifest(manifest)
         digests = manifest["sha256"]
         if digests.keys() != names - {_MANIFEST}:
@@ -211,28 +211,13 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
 
         def read(name: str) -> bytes:
             if name not in digests:
-                raise ValueError(f"its description names {name}, which the file does not hold")
+                raise ValueError(f"its member {name} is missing")
             content = archive.read(name)
             if _digest(content) != digests[name]:
                 raise ValueError(f"its member {name} was damaged or changed after it was written")
             return content
 
-        model, used = decode(_parse(read(_SCHEMA)), read)
-        if used != digests.keys() - {_SCHEMA}:
-            raise ValueError("it contains arrays that its description does not name")
-    return model, manifest["notes"]
-
-
-def _parse(content: bytes) -> Any:
-    """Parse JSON; raise a ValueError for repeated fields."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a field appears twice in its JSON data")
-        return found
-
-    return json.loads(content, object_pairs_hook=unique)
+        return decode(json.loads(read(_SCHEMA)), read), manifest["notes"]
 
 
 def _check_manifest(manifest: Any) -> None:

@@ -10,24 +10,21 @@ are accepted, and unknown fields are ignored.
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from .._core.arrays import read_header
 from .._core.kinds import is_dask_array
 from ..eigen import Hebbian
-from ..kernels import Embedded, FromCallable
-from .allowed import LOADERS, OBJECTS, PRIMITIVES, SCALARS, SPARSE, is_plain, name_of
+from .allowed import ARRAY, LOADERS, OBJECTS, PRIMITIVES, SPARSE, is_plain, name_of
 
 _PROTOCOL = 2
 
@@ -46,7 +43,6 @@ _ROW_RESULTS = {"embedding_", "eigenvectors_", "mean_cosines_", "labels_"}
 # The fields of every node.
 _HEAD = ("__class__", "__module__", "__loader__", "__id__")
 
-_ARRAY = "numpy.ndarray"
 _KEY_TYPES: dict[str, type] = {"builtins.str": str, "builtins.int": int}
 
 # Renamed classes and attributes: old name to new name.
@@ -59,9 +55,6 @@ _OLD_ATTRIBUTES = {
     "strays": "unmatched_data",
 }
 _REMOVED_ATTRIBUTES = {"checkpoint_seconds"}
-
-# Parameters with a default that were added later, so that old files lack them.
-_NEW_PARAMETERS = {"PartialFit": {"radius"}}
 
 Node = dict[str, Any]
 
@@ -87,15 +80,6 @@ def encode(model: Any) -> tuple[Node, dict[str, bytes]]:
     return node | {"protocol": _PROTOCOL}, encoder.files
 
 
-def zip_members(members: dict[str, bytes]) -> bytes:
-    """Return an uncompressed zip archive, which depends only on the members."""
-    buffer = io.BytesIO()
-    with ZipFile(buffer, "w", ZIP_STORED) as archive:
-        for name, content in members.items():
-            archive.writestr(ZipInfo(name), content)  # without the current time
-    return buffer.getvalue()
-
-
 class _Encoder:
     """Describe each object once; `files` are the arrays by file name."""
 
@@ -117,7 +101,7 @@ class _Encoder:
             node["content"] = [self.node(item, f"{where}[{i}]") for i, item in enumerate(value)]
         elif kind is dict:
             node = self._dict(value, where, "[{!r}]")
-        elif kind in (np.ndarray, np.memmap) or name in SCALARS:
+        elif kind in (np.ndarray, np.memmap) or isinstance(value, np.generic):
             node = self._array(value, where)
         elif name in SPARSE:
             node = self._head(name) | self._file("scipy", _npz(value, where))
@@ -147,15 +131,15 @@ class _Encoder:
         return node
 
     def _array(self, value: Any, where: str) -> Node:
-        if isinstance(value, np.generic):
-            return self._head(name_of(type(value))) | self._file("numpy", _npy(np.asarray(value)))
-        head, array = self._head("numpy.ndarray"), np.asarray(value)
+        array = np.asarray(value)
         if array.dtype != object:
-            return head | self._file("numpy", _npy(_plain(array, where)))
+            array = _plain(array, where)
+            name = name_of(array.dtype.type) if isinstance(value, np.generic) else ARRAY
+            return self._head(name) | self._file("numpy", _npy(array))
         if array.ndim != 1 or any(type(item) not in PRIMITIVES for item in array):
             _raise_unsupported(where, "an array of objects", "Use a list of text and numbers.")
-        items = [self.node(item, where) for item in array]
-        return head | {"type": "json", "content": items, "shape": self.node(array.shape, where)}
+        items, shape = [self.node(item, where) for item in array], self.node(array.shape, where)
+        return self._head(ARRAY) | {"type": "json", "content": items, "shape": shape}
 
     def _file(self, kind: str, content: bytes) -> Node:
         file = f"{len(self.files) + 1}.{'npy' if kind == 'numpy' else 'npz'}"
@@ -165,7 +149,7 @@ class _Encoder:
 
 def _state(value: Any, where: str) -> dict[str, Any]:
     """Return the attributes of an object that are saved."""
-    check_location(value, where)
+    _check_location(value, where)
     state = value.__getstate__() or {}
     dask_arrays = {key for key, item in state.items() if is_dask_array(item)}
     excluded = _SESSION_STATE | (dask_arrays & _ROW_RESULTS)
@@ -175,10 +159,10 @@ def _state(value: Any, where: str) -> dict[str, Any]:
     return saved
 
 
-def check_location(value: Any, where: str) -> None:
+def _check_location(value: Any, where: str) -> None:
     """Raise a ValueError if a parameter is a path of files that a later fit would read."""
-    name = _LOCATIONS.get(type(value))
-    location = getattr(value, name, None) if name else None
+    name = _LOCATIONS.get(type(value), "")
+    location = vars(value).get(name)
     if location is not None:
         raise ValueError(
             f"{where}.{name} is {location!r}, but a model file must not refer to other files: set "
@@ -210,40 +194,31 @@ def _npz(matrix: Any, where: str) -> bytes:
     return buffer.getvalue()
 
 
+def _raise_for_object(value: Any, where: str) -> NoReturn:
+    kind = type(value)
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        advice = "Use a seed instead, such as random_state=0."
+    elif is_dask_array(value):
+        advice = "Fit with solver='nystroem', which keeps only anchors, or use pickle."
+    elif scipy.sparse.issparse(value):
+        advice = "Convert it with .tocsr()."
+    else:
+        advice = (
+            "It can hold estimators, denoisers, kernels and solvers of orthodrome (no functions "
+            "and no subclasses), and scikit-learn's Pipeline and scalers. Use pickle instead."
+        )
+    what = f"of class {kind.__module__}.{kind.__qualname__}"
+    if callable(value) and hasattr(value, "__name__"):
+        what = f"the function or class {value.__name__!r}"
+    _raise_unsupported(where, what, advice)
+
+
 def _raise_unsupported(where: str, what: str, advice: str) -> NoReturn:
     raise ValueError(f"{where} is {what}, which a model file cannot hold. {advice}")
 
 
-def _raise_for_object(value: Any, where: str) -> NoReturn:
-    kind = type(value)
-    if isinstance(value, (Embedded, FromCallable)):
-        what = f"{kind.__name__}, a kernel that calls a function"
-        advice = "Use a kernel of orthodrome.kernels, kernel='precomputed', or pickle."
-    elif isinstance(value, (np.random.RandomState, np.random.Generator)):
-        what = "a random generator"
-        advice = "Use a seed instead, such as random_state=0."
-    elif callable(value) and not hasattr(value, "get_params"):
-        what = f"the function or class {getattr(value, '__name__', kind.__name__)!r}"
-        advice = "Use a named option, or pickle."
-    elif is_dask_array(value):
-        what = "a dask array"
-        advice = "Fit with solver='nystroem', which keeps only anchors, or use pickle."
-    elif scipy.sparse.issparse(value):
-        what = f"of the sparse format {value.format}"
-        advice = "Convert it with .tocsr()."
-    else:
-        what = f"of class {kind.__module__}.{kind.__qualname__}"
-        advice = (
-            "It can hold estimators, denoisers, kernels and solvers of orthodrome (no subclasses), "
-            "and scikit-learn's Pipeline and scalers. Use pickle instead."
-        )
-    _raise_unsupported(where, what, advice)
-
-
-def decode(schema: Any, read: Callable[[str], bytes]) -> tuple[Any, set[str]]:
-    """Return the model and the names of the files that were read.
-
-    `read` returns the content of a file by its name.
+def decode(schema: Any, read: Callable[[str], bytes]) -> Any:
+    """Return the model of a description; `read` returns the content of a file by its name.
 
     Raises
     ------
@@ -252,16 +227,15 @@ def decode(schema: Any, read: Callable[[str], bytes]) -> tuple[Any, set[str]]:
     """
     if schema["protocol"] != _PROTOCOL or schema["__loader__"] != "ObjectNode":
         raise ValueError("the protocol of its description is unknown to this version of orthodrome")
-    decoder = _Decoder(read)
-    return decoder.value(schema), decoder.files
+    return _Decoder(read).value(schema)
 
 
 class _Decoder:
-    """Create each object once; `files` are the names of the arrays that were read."""
+    """Create each object once, and read each array once."""
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
-        self.files: set[str] = set()
         self._read = read
+        self._files: set[str] = set()  # names of the arrays that were read
         self._values: dict[int, tuple[str, Any]] = {}  # class and value by node number
 
     def value(self, node: Any) -> Any:
@@ -291,40 +265,43 @@ class _Decoder:
                 pairs = zip(kinds, node["content"].items(), strict=True)
                 return {kind(key): self.value(item) for kind, (key, item) in pairs}
             case "ObjectNode":
-                return self._object(node, name)
+                return self._object(node, OBJECTS[name])
             case "SparseMatrixNode":
                 return _read_sparse(self._file(node), SPARSE[name])
             case _:
                 return self._array(node, name)
 
-    def _object(self, node: Node, name: str) -> Any:
+    def _object(self, node: Node, kind: Any) -> Any:
         state = self.value(node["content"])
         if type(state) is not dict or any(type(key) is not str for key in state):
-            raise ValueError(f"the attribute names of {name} in it are not strings")
-        result: Any = object.__new__(OBJECTS[name])
-        if name.startswith("orthodrome."):
+            raise ValueError(f"the attribute names of {kind.__name__} in it are not strings")
+        result = object.__new__(kind)
+        if kind.__module__.startswith("sklearn."):  # warns if another version wrote it
+            result.__setstate__(dict(state))
+        else:
             kept = [key for key in state if key not in _REMOVED_ATTRIBUTES]
             result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in kept})
-            check_parameters(result)
-        else:  # warns if another version of scikit-learn wrote it
-            result.__setstate__(dict(state))
-        check_location(result, type(result).__name__)
+        _check_location(result, kind.__name__)
         return result
 
     def _array(self, node: Node, name: str) -> Any:
         if node["type"] != "json":
-            array = _read_array(self._file(node), name)
-            return array if name == _ARRAY else array[()]
+            array = _read_array(self._file(node))
+            if name == ARRAY:
+                return array
+            if array.shape != () or name_of(array.dtype.type) != name:
+                raise ValueError(f"the dtype or shape of a value in it is not that of {name}")
+            return array[()]
         items = [self.value(item) for item in node["content"]]
         primitive = all(type(item) in PRIMITIVES for item in items)
-        if name != _ARRAY or not primitive or self.value(node["shape"]) != (len(items),):
+        if name != ARRAY or not primitive or self.value(node["shape"]) != (len(items),):
             raise ValueError("an array of objects in it is malformed")
         return np.array(items, dtype=object)  # for example column names
 
     def _file(self, node: Node) -> bytes:
-        if node["file"] in self.files:  # otherwise a small file could fill the memory
+        if node["file"] in self._files:  # otherwise a small file could fill the memory
             raise ValueError("two values in it use the same array")
-        self.files.add(node["file"])
+        self._files.add(node["file"])
         return self._read(node["file"])
 
 
@@ -336,54 +313,36 @@ def _class_name(node: Node) -> str:
     return f"{module}.{kind}"
 
 
-def check_parameters(value: Any) -> None:
-    """Raise a ValueError if an object lacks a parameter or field."""
-    added_later = _NEW_PARAMETERS.get(type(value).__name__, set())
-    for name in set(parameter_names(value)) - vars(value).keys() - added_later:
-        raise ValueError(f"its {type(value).__name__} has no {name}")
-
-
-def parameter_names(value: Any) -> list[str]:
-    """Return the names of the parameters or fields of an object."""
-    if isinstance(value, BaseEstimator):
-        return value._get_param_names()
-    return [field.name for field in dataclasses.fields(value)]
-
-
 # ---------------------------------------------------------------------- arrays
 
 
-def check_sizes(archive: ZipFile, limit: int) -> dict[str, int]:
-    """Return the sizes of the members; raise a ValueError if their sum exceeds `limit`."""
-    sizes: dict[str, int] = {}
-    for member in archive.infolist():
-        if member.compress_type != ZIP_STORED or member.file_size != member.compress_size:
-            raise ValueError("it has compressed members, which are not allowed in a model file")
-        if member.filename in sizes:
-            raise ValueError(f"its member {member.filename!r} appears twice")
-        sizes[member.filename] = member.file_size
-    if sum(sizes.values()) > limit:
+def check_sizes(archive: ZipFile, limit: int) -> set[str]:
+    """Return the names of the members; raise a ValueError if they need more than `limit` bytes."""
+    members = archive.infolist()
+    names = {member.filename for member in members}
+    if any(m.compress_type != ZIP_STORED or m.file_size != m.compress_size for m in members):
+        raise ValueError("it has compressed members, which are not allowed in a model file")
+    if len(names) != len(members):
+        raise ValueError("one of its members appears twice")
+    if sum(member.file_size for member in members) > limit:
         raise ValueError("its members are larger than the file")
-    return sizes
+    return names
 
 
-def _read_array(content: bytes, name: str = _ARRAY) -> Any:
+def _read_array(content: bytes) -> Any:
     """Return an array of numbers or text; check its header and size first."""
     try:
         header = read_header(io.BytesIO(content), len(content))
     except ValueError as error:
         raise ValueError(f"an array in it is damaged: {error}") from error
-    shape, dtype, scalar = header.shape, header.dtype, name != _ARRAY
-    if not is_plain(dtype) and not (scalar and dtype == np.float16):
-        raise ValueError(f"an array in it has dtype {dtype}, which is not allowed in a model file")
+    if not is_plain(header.dtype):
+        raise ValueError(f"an array in it has dtype {header.dtype}, which is not allowed")
     if header.offset + header.nbytes != len(content):
         raise ValueError("the size of an array in it does not match its header")
-    if scalar and (shape != () or name_of(dtype.type) != name):
-        raise ValueError(f"the dtype or shape of a value in it is not that of {name}")
-    array = np.frombuffer(content, dtype, offset=header.offset).copy()
-    if dtype.kind == "U" and (array.view(np.uint32) > sys.maxunicode).any():
+    array = np.frombuffer(content, header.dtype, offset=header.offset).copy()
+    if header.dtype.kind == "U" and (array.view(np.uint32) > sys.maxunicode).any():
         raise ValueError("an array in it contains invalid text")
-    return array.reshape(shape, order="F" if header.fortran_order else "C")
+    return array.reshape(header.shape, order="F" if header.fortran_order else "C")
 
 
 def _read_sparse(content: bytes, kind: Any) -> Any:
@@ -391,11 +350,8 @@ def _read_sparse(content: bytes, kind: Any) -> Any:
     with ZipFile(io.BytesIO(content)) as archive:
         names = check_sizes(archive, len(content))
         arrays = {name.removesuffix(".npy"): _read_array(archive.read(name)) for name in names}
-    is_array = bool(arrays.pop("_is_array", False))
-    if arrays.keys() != {"data", "format", "indices", "indptr", "shape"}:
-        raise ValueError("a sparse array in it has missing or unknown members")
-    if arrays["format"] != b"csr" or is_array != kind.__name__.endswith("array"):
-        raise ValueError(f"the format of a sparse array in it is not that of {name_of(kind)}")
+    if arrays["format"] != b"csr":
+        raise ValueError("a sparse array in it is not in CSR format")
     csr = (arrays["data"], arrays["indices"], arrays["indptr"])
     matrix = kind(csr, shape=tuple(arrays["shape"]))
     matrix.check_format(full_check=True)
