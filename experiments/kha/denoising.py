@@ -112,14 +112,14 @@ def linear_images(noisy: Image, denoiser: PatchDenoiser) -> list[Image]:
     side = denoiser.patch_size
     grid = PatchGrid((*noisy.shape, 1), (side, side), denoiser.step)
     extended = grid.extend(noisy[..., None])
-    patches = grid.extract(extended, grid.whole)
+    patches = grid.extract(extended, grid.positions)
     mean = patches.mean(axis=0)
     axes = np.linalg.eigh(np.cov(patches.T))[1][:, ::-1].T
     total = np.zeros_like(extended)
-    grid.add(total, np.broadcast_to(mean, patches.shape), grid.whole)
+    grid.add(total, np.broadcast_to(mean, patches.shape), grid.positions)
     images = []
     for axis in axes:
-        grid.add(total, np.outer((patches - mean) @ axis, axis), grid.whole)
+        grid.add(total, np.outer((patches - mean) @ axis, axis), grid.positions)
         images.append(grid.average(total)[..., 0])
     return images
 

@@ -78,12 +78,10 @@ def broken(at, value):
 BAD = {
     "strings": ([["a", "b", "c", "d", "e", "f"]], "X must hold numbers; got <U1"),
     "NaN": (broken((2, 3), np.nan), "Landmark 3 of specimen 2 of X is NaN or infinite"),
-    "infinite, flat": (in_form(broken((1, 0), np.inf), "flat"), "Landmark 0 of specimen 1 of X is"),
     "two landmarks": (np.ones((5, 4)), r"X has 2 landmarks .* at least 3"),
-    "mixed": ([SQUARE, SQUARE, SQUARE[:3]], r"Specimen 2 of X .*shape \(3,\), specimen 0 has \(4,"),
+    "mixed": ([SQUARE, SQUARE, SQUARE[:3]], r"X holds landmarks of .*: \(3,\) at 2, \(4,\) at 0"),
     "in space": (np.ones((5, 4, 3)), "three dimensions"),
     "odd": (np.ones((5, 7)), r"\(n, 2k\) .*got float64 of shape \(5, 7\)"),
-    "complex and 3-D": (np.ones((5, 4, 2)) * 1j, r"must be landmarks: .*\(5, 4, 2\)"),
     "dates": (np.full((1, 6), np.datetime64("2020")), "X must hold numbers; got datetime64"),
     "empty": (np.empty((0, 8)), r"0 sample\(s\) in X"),
     "empty list": ([], "X must be landmarks"),
@@ -118,7 +116,6 @@ ERRORS = [
     (lambda: procrustes_align(THREE, SQUARE), "reference has 4 landmarks, and the specimens have"),
     (lambda: procrustes_align(THREE, np.ones(10)), "of reference all coincide"),
     (lambda: procrustes_align(THREE, [[1.0, 2.0], [3.0]]), "reference of procrustes_align"),
-    (lambda: extrinsic_mean(THREE, [1, -1, 1]), "must not be negative; entry 1 is -1"),
     (lambda: procrustes_align(THREE, sample_weight=[0, 0, 0]), "must have a positive entry"),
     (lambda: preshape(scipy.sparse.csr_array(np.ones((3, 8)))), "Sparse data was passed for X"),
 ]
@@ -130,12 +127,11 @@ def test_other_errors(call, message):
         call()
 
 
-@every_form
-def test_preshapes_equal_the_naive_ones(form):
+def test_preshapes_and_centroid_sizes_equal_the_naive_ones():
     z = landmarks()
-    u = preshape(in_form(z, form))
-    w = as_complex(u)
-    close(w, [naive_preshape(specimen) for specimen in z], 1e-15)
+    close(preshape(z), [naive_preshape(specimen) for specimen in z], 1e-15)
+    naive = [np.sqrt(sum(abs(v - np.mean(row)) ** 2 for v in row)) for row in z]
+    np.testing.assert_allclose(centroid_size(z), naive, rtol=1e-14)
 
 
 @pytest.mark.parametrize("k", [3, 4, 9])
@@ -146,12 +142,6 @@ def test_helmertized_landmarks_are_those_of_the_definition(k):
     for j in range(1, k):
         row = np.concatenate([np.full(j, -1), [j], np.zeros(k - 1 - j)]) / np.sqrt(j * (j + 1))
         close(h[:, j - 1], z @ row, 1e-14)
-
-
-def test_centroid_sizes():
-    z = landmarks()
-    naive = [np.sqrt(sum(abs(v - np.mean(row)) ** 2 for v in row)) for row in z]
-    np.testing.assert_allclose(centroid_size(z), naive, rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [1e-307, 1e-30, 1e30, 1e306])
@@ -193,9 +183,9 @@ def test_distances_equal_the_naive_ones(kind):
     close(expected, DEFINITIONS[kind](X, Y))
     close(distance(kind, moved(X, 2), moved(Y, 3)), expected)
     close(distance(kind, Y, X).T, expected, 1e-14)
-    for form in ("points", "flat"):
-        np.testing.assert_array_equal(distance(kind, in_form(X, form), Y), expected)
-        np.testing.assert_array_equal(distance(kind, X, in_form(Y, form)), expected)
+    np.testing.assert_array_equal(
+        distance(kind, in_form(X, "points"), in_form(Y, "flat")), expected
+    )
 
 
 @pytest.mark.parametrize("gap", [2e-2, 9e-3, 1e-4, 1e-8, 1e-13])

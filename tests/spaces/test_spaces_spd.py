@@ -78,11 +78,9 @@ BAD = {  # for all functions of symmetric matrices
     "not symmetric": (changed(4, np.eye(3) + np.diag([0.1, 0.0], 1)), "Matrix 4 of X .* 0.1"),
     "NaN": (changed(3, np.nan), "Matrix 3 of X has entries that are NaN or infinite"),
     "not square": (np.ones((4, 3, 2)), r"square matrices, shape \(n, d, d\); got shape \(4, 3, 2"),
-    "mixed": ([np.eye(3), np.eye(3), np.eye(2)], r"Matrix 2 of X has shape \(2, 2\), matrix 0"),
+    "mixed": ([np.eye(3), np.eye(3), np.eye(2)], r"X holds matrices of .*: \(2, 2\) at 2"),
     "empty": (np.empty((0, 3, 3)), r"0 sample\(s\) in X"),
-    "of size 0": (np.empty((3, 0, 0)), "must be square matrices"),
     "complex": (matrices(2) + 0j, "must hold real numbers; got complex128"),
-    "nothing": (None, "X must hold real numbers; got object"),
     "masked": (np.ma.masked_greater(matrices(2), 1), "X of the matrices has masked"),
 }
 INDEFINITE = {
@@ -103,10 +101,6 @@ def test_bad_matrices_raise(name):
     ("vectors", "message"),
     [
         ([["a"]], "vectors of symmetric_matrices must hold numbers"),
-        ([[1.0], [1.0, 2.0]], "vectors of symmetric_matrices must hold numbers"),
-        (np.full((1, 3), np.datetime64("2020")), "vectors of symmetric_matrices must hold numbers"),
-        (np.ones(3), "Expected 2D array"),
-        (None, "Expected 2D array"),
         ([[1.0, np.nan, 0.0]], "vectors contains NaN"),
         (np.ones((2, 4)), r"must have d \(d \+ 1\)/2 entries, .*; got 4"),
     ],
@@ -124,7 +118,5 @@ def test_other_errors():
         log_euclidean_distance(matrices(2), matrices(2, 4))
     with pytest.raises(ValueError, match="Matrix 1 of covariances is not symmetric"):
         check_spd([np.eye(2), [[1.0, 0.5], [0.0, 1.0]]], "covariances")
-    with pytest.raises(ValueError, match="must not be negative; entry 1 is -1"):
-        log_euclidean_mean(matrices(2), [1, -1])
     with pytest.raises(TypeError, match="Sparse data was passed for X"):
         spd_log(scipy.sparse.csr_array(np.eye(3)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from .._core.checks import check_integer, check_positive, check_random_state, numbers_expected
+from .._core.checks import check_positive, numbers_expected
+from .._core.parameters import integer, or_word, seed
 from .._core.warn import warn_user
 from ..decomposition import KernelPCA
 from ..eigen.leading import check_solver
@@ -35,8 +37,27 @@ _UNCHANGED = {
 }
 
 
+def _check_noise(value: Any, name: str, owner: str) -> None:
+    noise = check_positive(value, name, owner, or_zero=True)
+    if noise and not 0.0 < noise * noise < math.inf:
+        raise ValueError(
+            f"The square of {name} of {owner} overflows or underflows; got {value!r}. Rescale the "
+            "data."
+        )
+
+
+_PARAMETERS = {
+    "n_components": or_word("auto", integer()),
+    "noise": or_word("auto", _check_noise),
+    "blend": or_word("auto", partial(check_positive, or_zero=True, maximum=1.0)),
+    "max_train": integer(2),
+    "solver": check_solver,
+    "random_state": seed,
+}
+
+
 class _Attributes:
-    """Fields of the subclasses, where positional fields come in their own order; and results."""
+    """Types of attributes that are no fields of the base class: results, and positional fields."""
 
     n_components: int | str
     kernel: Any
@@ -46,7 +67,7 @@ class _Attributes:
     blend_: float
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class KernelDenoiser(_Attributes):
     """Denoise points with kernel PCA of training points and pre-images.
 
@@ -59,33 +80,10 @@ class KernelDenoiser(_Attributes):
     max_train: int = 1000
     random_state: Any = None
 
-    # ------------------------------------------------------------------ parameters
-
-    def __repr__(self) -> str:
-        """Return the call with the parameters that differ from their defaults."""
-        given = [
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in sorted(fields(self), key=lambda field: field.kw_only is True)
-            if repr(getattr(self, field.name)) != repr(field.default)
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
-
     def _check_parameters(self) -> None:
         owner = type(self).__name__
-        if not _is_auto(self.n_components):
-            check_integer(self.n_components, "n_components", owner)
-        if not _is_auto(self.noise):
-            noise = check_positive(self.noise, "noise", owner, or_zero=True)
-            if noise and not 0.0 < noise * noise < math.inf:
-                raise ValueError(
-                    f"The square of noise of {owner} overflows or underflows; got {self.noise!r}. "
-                    "Rescale the data."
-                )
-        if not _is_auto(self.blend):
-            check_positive(self.blend, "blend", owner, or_zero=True, maximum=1.0)
-        check_integer(self.max_train, "max_train", owner, minimum=2)
-        check_solver(self.solver, "solver", owner)
-        check_random_state(self.random_state, owner)
+        for name, check in _PARAMETERS.items():
+            check(getattr(self, name), name, owner)
         if isinstance(as_kernel(self.kernel, owner), Precomputed):
             raise ValueError(
                 f"kernel of {owner} must be a Kernel, a name or a callable that can be evaluated "
@@ -167,11 +165,11 @@ def check_values(data: Any, name: str, owner: str, n_dims: tuple[int, ...]) -> N
             f"{name} of {owner} must be real numbers, integer or floating; got dtype "
             f"{array.dtype}. Convert it, for example with .astype(float)."
         )
-    if array.ndim not in n_dims:
+    if array.ndim not in n_dims or array.size == 0:
         expected = " or ".join(str(n) for n in n_dims)
-        raise ValueError(f"{name} of {owner} must have {expected} axes; got shape {array.shape}.")
-    if array.size == 0:
-        raise ValueError(f"{name} of {owner} is empty: shape {array.shape}.")
+        raise ValueError(
+            f"{name} of {owner} must have {expected} axes and not be empty; got {array.shape}."
+        )
     missing = np.argwhere(~np.isfinite(array) | mask)
     if len(missing):
         raise ValueError(

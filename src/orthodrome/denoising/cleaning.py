@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,30 +16,14 @@ _MAX_ITER = 500  # as in preimage
 _BLOCK_ELEMENTS = 2**23  # coefficients of expansions in memory: 64 MiB
 
 
-@dataclass(frozen=True)
-class Cleaned:
-    """Denoised points.
-
-    Attributes
-    ----------
-    points : ndarray of shape (m, d)
-        The pre-images.
-    n_unconverged : int
-        Number of fixed-point iterations that did not converge.
-    """
-
-    points: NDArray[Any]
-    n_unconverged: int
-
-
 def clean(
     model: KernelPCA,
     points: NDArray[Any],
     *,
     n_components: int | None = None,
     tol: float = 1e-4,
-) -> Cleaned:
-    r"""Return pre-images of the projections of Φ(x) on the leading components.
+) -> tuple[NDArray[Any], int]:
+    r"""Return pre-images of projections on the leading components, and how many did not converge.
 
     With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
     :math:`\beta = p + A e`, A the model's ``dual_coef_`` and p its ``mean_``. For radial kernels
@@ -62,7 +45,7 @@ def clean(
     r = model.n_components_ if n_components is None else n_components
     if not isinstance(model.kernel_, Radial):
         coordinates[:, r:] = 0.0
-        return Cleaned(model.inverse_transform(coordinates), 0)
+        return model.inverse_transform(coordinates), 0
     training = np.asarray(model.X_fit_)  # never None: the kernel is not precomputed
     directions = model.dual_coef_[:, :r].T
     mean = model.mean_.astype(directions.dtype)
@@ -75,4 +58,4 @@ def clean(
         ends = fixed_point(domain, expansion, points[rows], tol=tol, max_iter=_MAX_ITER)
         found[rows] = ends.points
         n_unconverged += int(np.count_nonzero(~ends.converged))
-    return Cleaned(found, n_unconverged)
+    return found, n_unconverged

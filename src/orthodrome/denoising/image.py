@@ -16,17 +16,17 @@ from ..base import last_fit_kept
 from ..decomposition import KernelPCA
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
-from .patches import Block, PatchGrid
+from .patches import PatchGrid
 from .selection import Sample, Trial
 
-_BAND_PATCHES = 4096  # patches in memory at once
+_BLOCK_PATCHES = 4096  # patches in memory at once
 # The risk is estimated on the whole grid if it has at most _TRIAL_PATCHES patches, otherwise on
 # _TRIAL_WINDOWS x _TRIAL_WINDOWS windows.
 _TRIAL_PATCHES = 4500
 _TRIAL_WINDOWS = 10
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class PatchDenoiser(KernelDenoiser):
     r"""Remove noise from an image with kernel PCA of its patches.
 
@@ -155,10 +155,9 @@ class PatchDenoiser(KernelDenoiser):
         rng = as_random_state(self.random_state, type(self).__name__)
         with last_fit_kept(self):
             self.noise_ = self._noise_level(lambda: image_noise(pixels))
-            extended = grid.extend(pixels)
-            n = grid.whole.n_patches
+            extended, n = grid.extend(pixels), len(grid.positions)
             chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
-            training = grid.extract_at(extended, chosen)
+            training = grid.extract(extended, chosen)
             model = self._fit(training, lambda: self._trial(grid, pixels, chosen, rng), rng)
             if model is None:  # not `pixels`: float64 does not represent every integer
                 return np.array(array)
@@ -204,83 +203,61 @@ class PatchDenoiser(KernelDenoiser):
         """
         signs = rng.choice([-1.0, 1.0], size=pixels.shape)
         epsilon = self._epsilon(pixels.ravel())
-        perturbed_pixels = pixels + epsilon * signs
         step = max(grid.step, min(grid.patch_size) // 2)
         coarse = PatchGrid(grid.image_shape, grid.patch_size, step)
-        windows = _Windows(coarse, rng)
+        positions = _trial_positions(coarse, rng)
+        coverage = coarse.coverage(positions)
+        height, width = grid.patch_size
+        is_covered = coverage[..., 0] >= (height // step) * (width // step)
+
+        def queries(image: NDArray[Any]) -> NDArray[Any]:
+            return coarse.extract(coarse.extend(image), positions)
+
+        def gather(patches: NDArray[Any]) -> NDArray[Any]:
+            """Return the averages of the patches over the fully covered pixels."""
+            total = np.zeros((*coverage.shape[:2], grid.image_shape[2]))
+            coarse.add(total, patches, positions)
+            return (total[is_covered] / coverage[is_covered]).ravel()
+
         original, perturbed = (
-            Sample(grid.extract_at(grid.extend(image), chosen), windows.extract(image))
-            for image in (pixels, perturbed_pixels)
+            Sample(grid.extract(grid.extend(image), chosen), queries(image))
+            for image in (pixels, pixels + epsilon * signs)
         )
-        return Trial(
-            original,
-            perturbed,
-            windows.gather,
-            values=windows.gather(original.queries),
-            signs=windows.gather(windows.extract(signs)),
-            epsilon=epsilon,
-        )
+        values, query_signs = gather(original.queries), gather(queries(signs))
+        return Trial(original, perturbed, gather, values, query_signs, epsilon)
 
 
 def _clean_patches(
     model: KernelPCA, grid: PatchGrid, extended: NDArray[Any]
 ) -> tuple[NDArray[Any], int]:
     """Return the average of all denoised patches, and how many did not converge."""
-    total = np.zeros_like(extended)
-    n_unconverged = 0
-    for band in grid.bands(_BAND_PATCHES):
-        cleaned = clean(model, grid.extract(extended, band))
-        grid.add(total, cleaned.points, band)
-        n_unconverged += cleaned.n_unconverged
+    total, n_unconverged = np.zeros_like(extended), 0
+    positions = grid.positions
+    for first in range(0, len(positions), _BLOCK_PATCHES):
+        block = positions[first : first + _BLOCK_PATCHES]
+        cleaned, unconverged = clean(model, grid.extract(extended, block))
+        grid.add(total, cleaned, block)
+        n_unconverged += unconverged
     return grid.average(total), n_unconverged
 
 
-class _Windows:
-    """Blocks of a grid that are spread over the image, and the pixels that they fully cover."""
-
-    def __init__(self, grid: PatchGrid, rng: np.random.RandomState) -> None:
-        self._grid = grid
-        self._blocks = _choose_blocks(grid, rng)
-
-    def extract(self, image: NDArray[Any]) -> NDArray[Any]:
-        """Return the patches of all blocks."""
-        extended = self._grid.extend(image)
-        return np.concatenate([self._grid.extract(extended, block) for block in self._blocks])
-
-    def gather(self, patches: NDArray[Any]) -> NDArray[Any]:
-        """Return the averages of the patches over the fully covered pixels."""
-        grid, first, averages = self._grid, 0, []
-        height, width = grid.patch_size
-        full_count = (height // grid.step) * (width // grid.step)
-        for block in self._blocks:
-            # the same block, translated to the origin
-            local = Block(0, block.bottom - block.top, 0, block.right - block.left)
-            coverage = grid.coverage(local)
-            total = np.zeros((*coverage.shape, grid.image_shape[2]))
-            grid.add(total, patches[first : first + block.n_patches], local)
-            first += block.n_patches
-            full = coverage >= full_count
-            averages.append((total[full] / coverage[full][:, None]).ravel())
-        return np.concatenate(averages)
-
-
-def _choose_blocks(grid: PatchGrid, rng: np.random.RandomState) -> list[Block]:
-    """Return the whole grid if it is small, otherwise a random block in each cell of a raster."""
-    if grid.whole.n_patches <= _TRIAL_PATCHES:
-        return [grid.whole]
+def _trial_positions(grid: PatchGrid, rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Return all positions of a small grid, otherwise a random window in each cell of a raster."""
+    if len(grid.positions) <= _TRIAL_PATCHES:
+        return grid.positions
     # long enough that pixels in the middle are fully covered
     lengths = [
         min(2 * -(-side // grid.step) + 2, n)
         for side, n in zip(grid.patch_size, grid.shape, strict=True)
     ]
-    blocks = []
+    chosen = np.zeros(grid.shape, dtype=bool)
     for cell in np.ndindex(_TRIAL_WINDOWS, _TRIAL_WINDOWS):
         top, left = (
             int((n - length) * (position + rng.random_sample()) / _TRIAL_WINDOWS)
             for n, length, position in zip(grid.shape, lengths, cell, strict=True)
         )
-        blocks.append(Block(top, top + lengths[0], left, left + lengths[1]))
-    return blocks
+        chosen[top : top + lengths[0], left : left + lengths[1]] = True
+    return np.flatnonzero(chosen)
 
 
 def _as_dtype(pixels: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

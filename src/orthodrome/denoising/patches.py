@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class Block:
-    """A rectangle of grid positions.
-
-    It consists of the rows ``top`` to ``bottom - 1`` and the columns ``left`` to ``right - 1``.
-    """
-
-    top: int
-    bottom: int
-    left: int
-    right: int
-
-    @property
-    def n_patches(self) -> int:
-        """The number of positions, with one patch at each."""
-        return (self.bottom - self.top) * (self.right - self.left)
 
 
 @dataclass(frozen=True)
@@ -38,7 +19,7 @@ class PatchGrid:
     the last patch ends exactly at the edge of the extended image. Therefore each pixel, also at the
     border, is covered by at least :math:`\lfloor p_h/s \rfloor \lfloor p_w/s \rfloor` patches,
     where p_h and p_w are the height and width of a patch and s is the step. The sizes need not be
-    multiples of the step.
+    multiples of the step. Positions on the grid are numbered row by row from 0.
 
     Parameters
     ----------
@@ -56,11 +37,11 @@ class PatchGrid:
     (3, 4)
     >>> image = np.arange(35.0).reshape(5, 7, 1)
     >>> extended = grid.extend(image)
-    >>> patches = grid.extract(extended, grid.whole)
+    >>> patches = grid.extract(extended, grid.positions)
     >>> patches.shape
     (12, 9)
     >>> total = np.zeros_like(extended)
-    >>> grid.add(total, patches, grid.whole)
+    >>> grid.add(total, patches, grid.positions)
     >>> bool(np.array_equal(grid.average(total), image))
     True
     """
@@ -79,9 +60,9 @@ class PatchGrid:
         return rows + 1, columns + 1
 
     @property
-    def whole(self) -> Block:
-        """The block of all positions."""
-        return Block(0, self.shape[0], 0, self.shape[1])
+    def positions(self) -> NDArray[np.intp]:
+        """All positions."""
+        return np.arange(self.shape[0] * self.shape[1])
 
     def _margins(self, axis: int) -> tuple[int, int]:
         """Return how many pixels are added before and after the image along an axis."""
@@ -93,49 +74,27 @@ class PatchGrid:
         """Return the extended image, shape (rows, columns, channels)."""
         return np.pad(image, (self._margins(0), self._margins(1), (0, 0)), mode="symmetric")
 
-    def bands(self, max_patches: int) -> Iterator[Block]:
-        """Yield blocks of whole grid rows with at most `max_patches` patches each.
-
-        A block has at least one row, even if that row has more patches.
-        """
-        rows, columns = self.shape
-        depth = max(1, max_patches // columns)
-        for top in range(0, rows, depth):
-            yield Block(top, min(top + depth, rows), 0, columns)
-
-    def extract(self, extended: NDArray[Any], block: Block) -> NDArray[Any]:
-        """Return the patches of a block, shape (n_patches, n_features), as a copy."""
-        patches = self._windows(extended)[block.top : block.bottom, block.left : block.right]
-        return patches.reshape(block.n_patches, -1)
-
-    def extract_at(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
-        """Return a copy of the patches at positions, which are numbered row by row from 0."""
-        indices = np.unravel_index(positions, self.shape)
-        return self._windows(extended)[indices].reshape(len(positions), -1)
-
-    def _windows(self, extended: NDArray[Any]) -> NDArray[Any]:
-        """Return a view of all patches, shape (*self.shape, channels, height, width)."""
+    def extract(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
+        """Return a copy of the patches at positions, shape (n_positions, n_features)."""
         windows = sliding_window_view(extended, self.patch_size, axis=(0, 1))
-        return windows[:: self.step, :: self.step]
+        rows, columns = np.unravel_index(positions, self.shape)
+        return windows[self.step * rows, self.step * columns].reshape(len(positions), -1)
 
-    def add(self, total: NDArray[Any], patches: NDArray[Any], block: Block) -> None:
-        """Add the patches of a block to `total`, which has the shape of the extended image."""
-        rows, columns = block.bottom - block.top, block.right - block.left
-        stack = patches.reshape(rows, columns, self.image_shape[2], *self.patch_size)
-        step, region = self.step, total[block.top * self.step :, block.left * self.step :]
+    def add(self, total: NDArray[Any], patches: NDArray[Any], positions: NDArray[np.intp]) -> None:
+        """Add patches at distinct positions to `total`, which has the shape of extended images."""
+        stack = patches.reshape(len(positions), -1, *self.patch_size)
+        rows, columns = (self.step * index for index in np.unravel_index(positions, self.shape))
         # For one (i, j), pixel (i, j) of each patch lies at a different place, so one += adds all.
         for i, j in np.ndindex(self.patch_size):
-            region[i::step, j::step][:rows, :columns] += stack[..., i, j]
+            total[rows + i, columns + j] += stack[..., i, j]
 
-    def coverage(self, block: Block) -> NDArray[np.intp]:
-        """Return how many patches of a block cover each pixel of the region that it spans."""
-        counts = []
-        lengths = (block.bottom - block.top, block.right - block.left)
-        for n, side in zip(lengths, self.patch_size, strict=True):
-            starts = np.zeros((n - 1) * self.step + 1, dtype=np.intp)
-            starts[:: self.step] = 1
-            counts.append(np.convolve(starts, np.ones(side, dtype=np.intp)))
-        return np.multiply.outer(*counts)
+    def coverage(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return how many patches cover each pixel of the extended image, as one channel."""
+        counts = self.extend(np.zeros((*self.image_shape[:2], 1)))
+        self.add(
+            counts, np.ones((len(positions), self.patch_size[0] * self.patch_size[1])), positions
+        )
+        return counts
 
     def average(self, total: NDArray[Any]) -> NDArray[Any]:
         """Return the image in which each pixel is the average of the patches that cover it.
@@ -144,4 +103,4 @@ class PatchGrid:
         """
         (top, _), (left, _) = self._margins(0), self._margins(1)
         inside = (slice(top, top + self.image_shape[0]), slice(left, left + self.image_shape[1]))
-        return total[inside] / self.coverage(self.whole)[inside][..., None]
+        return total[inside] / self.coverage(self.positions)[inside]

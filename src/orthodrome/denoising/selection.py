@@ -72,9 +72,7 @@ class Risk:
     @property
     def blend(self) -> float:
         """The fraction t of the change, between 0 and 1, with the smallest estimated risk."""
-        explained = self.noise**2 * (1.0 - self.divergence)
-        if explained <= 0.0:
-            return 0.0
+        explained = max(self.noise**2 * (1.0 - self.divergence), 0.0)
         return 1.0 if explained >= self.change else explained / self.change
 
     def at(self, blend: float) -> float:
@@ -239,7 +237,7 @@ def _risks(
     @cache
     def risk(i: int) -> Risk:
         original, perturbed = (
-            clean(model, sample.queries, n_components=counts[i], tol=tol).points
+            clean(model, sample.queries, n_components=counts[i], tol=tol)[0]
             for model, sample in zip(models, (trial.original, trial.perturbed), strict=True)
         )
         return estimate_risk(trial, original, perturbed, noise)

@@ -22,7 +22,7 @@ _THIRD_DIFFERENCE = 1 + 9 + 9 + 1
 _TRIAL_FRAMES = 2000
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False)
 class SequenceDenoiser(KernelDenoiser):
     r"""Remove noise from a sequence of joint positions with kernel PCA.
 
@@ -116,9 +116,9 @@ class SequenceDenoiser(KernelDenoiser):
             chosen = np.sort(rng.choice(n, min(n, self.max_train), replace=False))
             model = self._fit(points[chosen], lambda: self._trial(points, chosen, rng), rng)
             if model is not None:
-                cleaned = clean(model, points)
-                self._warn_unless_converged(cleaned.n_unconverged, n)
-                points += self.blend_ * (cleaned.points - points)
+                cleaned, n_unconverged = clean(model, points)
+                self._warn_unless_converged(n_unconverged, n)
+                points += self.blend_ * (cleaned - points)
             dtype = array.dtype if array.dtype == np.float32 else np.float64
             return points.reshape(array.shape).astype(dtype, copy=False)
 

@@ -161,22 +161,16 @@ def procrustes_align(
         weights = check_sample_weight(sample_weight, len(u), "procrustes_align")
         center = mean_preshape(u, weights)
     else:
-        center = _one_preshape(reference, u.shape[1])
+        array = as_array(reference, "reference", "procrustes_align")
+        center = complex_preshapes(array[None], "reference")[0]
+        if len(center) != u.shape[1]:
+            raise ValueError(
+                f"reference has {len(center)} landmarks, and the specimens have {u.shape[1]}; both "
+                "must have the same number."
+            )
     aligned = rotated_to(u, center)
     if size == "own":
         aligned *= centroid_size(X)[:, None]
     elif size == "full":
         aligned *= np.abs(u.conj() @ center)[:, None]
     return in_form(aligned, form_of(X))
-
-
-def _one_preshape(reference: ArrayLike, k: int) -> Array:
-    """Return the pre-shape of a single specimen of k landmarks, in any form."""
-    array = as_array(reference, "reference", "procrustes_align")
-    u = complex_preshapes(array[None], "reference")[0]
-    if len(u) != k:
-        raise ValueError(
-            f"reference has {len(u)} landmarks, and the specimens have {k}; both must have the "
-            "same number."
-        )
-    return u

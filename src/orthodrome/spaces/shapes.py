@@ -14,6 +14,7 @@ y2, … Results have the form of the input. Errors count specimens and landmarks
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from .._core.checks import RowError, check_not_masked, check_sample_weight
+from .._core.checks import RowError, as_array, check_sample_weight
 from .._core.types import Array, Floats
 from .._core.warn import warn_user
 
@@ -87,20 +88,30 @@ def form_of(X: Any) -> str:
     return "complex" if np.iscomplexobj(array) else "flat"
 
 
+def as_dense(X: Any, name: str, kind: str) -> Array:
+    """Return X as an array; raise if it is sparse, masked or has samples of different shapes."""
+    if scipy.sparse.issparse(X):
+        raise TypeError(f"Sparse data was passed for {name}, but {kind} must be dense.")
+    if isinstance(X, (list, tuple)):
+        shapes: list[tuple[int, ...]] = []
+        with suppress(ValueError):  # lists of unequal length, see below
+            shapes = [np.shape(sample) for sample in X]
+        different = [index for index, shape in enumerate(shapes) if shape != shapes[0]]
+        if different:
+            raise ValueError(
+                f"{name} holds {kind} of different shapes: {shapes[different[0]]} at "
+                f"{different[0]}, {shapes[0]} at 0. All must have the same shape."
+            )
+    return as_array(X, name, f"the {kind}")
+
+
 def _as_array(X: Any, name: str) -> Array:
     """Return X as an array, or raise if its dtype or shape is not that of landmarks."""
-    if scipy.sparse.issparse(X):
-        raise TypeError(f"Sparse data was passed for {name}, but landmarks must be dense.")
-    check_not_masked(X, name, "the landmarks")
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind in "mM":  # NumPy would convert dates silently
-        raise ValueError(f"{name} must hold numbers; got {array.dtype}.")
+    array = as_dense(X, name, "landmarks")
     if array.dtype.kind not in "fiucb":
-        check_equal_shapes(X, name, "Specimen")
         try:
+            if array.dtype.kind in "mM":  # NumPy would convert dates silently
+                raise TypeError
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name} must hold numbers; got {array.dtype}.") from None
@@ -117,20 +128,6 @@ def _as_array(X: Any, name: str) -> Array:
             f"y2, …; got {array.dtype} of shape {array.shape}."
         )
     return array
-
-
-def check_equal_shapes(X: Any, name: str, kind: str) -> None:
-    """Raise if an array in X differs in shape from the first one."""
-    try:
-        shapes = [np.shape(each) for each in X]
-    except (TypeError, ValueError):
-        return
-    for index, shape in enumerate(shapes):
-        if shape != shapes[0]:
-            raise ValueError(
-                f"{kind} {index} of {name} has shape {shape}, {kind.lower()} 0 has "
-                f"{shapes[0]}: all must have the same shape."
-            )
 
 
 def _check_landmarks(z: Array, name: str) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 
-from .._core.checks import RowError, as_array, check_numbers, check_sample_weight
+from .._core.checks import RowError, check_numbers, check_sample_weight
 from .._core.types import Array
-from .shapes import check_equal_shapes
+from .shapes import as_dense
 
 # Allowed asymmetry, relative to the largest entry.
 _ASYMMETRY = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
@@ -177,8 +177,6 @@ def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
     >>> log_euclidean_distance([np.eye(2)], [np.e * np.eye(2)]).round(6)
     array([[1.414214]])
     """
-    from scipy.spatial.distance import cdist
-
     a = symmetric_vectors(spd_log(X))
     b = a if Y is None else symmetric_vectors(spd_log(Y))
     if a.shape[1] != b.shape[1]:
@@ -188,11 +186,7 @@ def log_euclidean_distance(X: ArrayLike, Y: ArrayLike | None = None) -> Array:
 
 def _symmetric(X: ArrayLike, name: str) -> Array:
     """Return X as an array of symmetric matrices, or raise."""
-    if scipy.sparse.issparse(X):
-        raise TypeError(f"Sparse data was passed for {name}, but matrices must be dense.")
-    if isinstance(X, (list, tuple)):
-        check_equal_shapes(X, name, "Matrix")
-    array = as_array(X, name, "the matrices")
+    array = as_dense(X, name, "matrices")
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers; got {array.dtype}.")
     if array.dtype != np.float32:
@@ -203,9 +197,9 @@ def _symmetric(X: ArrayLike, name: str) -> Array:
         )
     if not len(array):
         raise ValueError(f"Found array with 0 sample(s) in {name}; at least one is required.")
-    finite = np.isfinite(array).all(axis=(1, 2))
-    if not finite.all():
-        index = int(np.flatnonzero(~finite)[0])
+    infinite = ~np.isfinite(array).all(axis=(1, 2))
+    if infinite.any():
+        index = int(np.argmax(infinite))
         raise ValueError(f"Matrix {index} of {name} has entries that are NaN or infinite.")
     transposed = array.transpose(0, 2, 1)
     difference = np.abs(array - transposed).max(axis=(1, 2))
