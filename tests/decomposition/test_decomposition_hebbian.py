@@ -2,17 +2,15 @@
 
 import contextlib
 import pickle
-import re
 from functools import cache
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from laws_decomposition import assert_same, every_estimator, positive, suited, training
-from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Hebbian, Krylov
+from orthodrome import KernelPGA
+from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Gaussian, Linear, Polynomial
 
 K = 3
@@ -97,31 +95,6 @@ def test_a_fraction_of_the_variance(Estimator, fraction):
     assert model.explained_variance_ratio_[:-1].sum() < fraction
 
 
-@pytest.mark.parametrize(
-    ("arguments", "tol"),
-    [
-        ({"solver": "hebbian", "max_iter": 1, "tol": 1e-7}, "1e-07"),
-        ({"solver": Hebbian(n_passes=1, tol=1e-5), "tol": 0.5}, "1e-05"),
-        ({"solver": Krylov(max_iter=1, block_size=4, max_basis=8)}, "1e-08"),
-    ],
-)
-def test_the_warning_names_the_solver_and_its_tolerance(arguments, tol):
-    X = training(1000) if "krylov" in str(arguments).lower() else training(N)
-    with pytest.warns(ConvergenceWarning) as caught:
-        model = fitted(KernelPCA, X, **arguments)
-    assert len(caught) == 1
-    message = str(caught[0].message)
-    pattern = (
-        r"KernelPCA \((\w+)\): stopped at max_iter \(largest relative residual (\S+), tol=(\S+)\)"
-    )
-    name, residual, named = re.match(pattern, message).groups()
-    assert (name, named) == (model.solver_, tol)
-    assert float(residual) == pytest.approx(model.history_[-1]["max_residual"], rel=0.1)
-    assert float(residual) > float(tol)
-    assert "max_iter" in message.split(")")[-1]
-    assert caught[0].filename == __file__
-
-
 @weighted_or_not
 @pytest.mark.parametrize("gain", ["et", "smd"])
 @every_estimator
@@ -155,26 +128,6 @@ def test_a_warm_start_needs_the_same_number_of_rows(Estimator, solver):
         model.fit(X[:-1])
     np.testing.assert_array_equal(model.embedding_, embedding)  # the last fit is kept
     assert model.set_params(warm_start=False).fit(X[:-1]).embedding_.shape == (N - 1, K)
-
-
-@every_estimator
-def test_krylov_continues_from_its_vectors(Estimator):
-    X = training(1000)
-    solver = Krylov(block_size=4, max_basis=20, random_state=0)
-    model = fitted(Estimator, X, solver=solver, warm_start=True)
-    cold, embedding = model.n_iter_, model.embedding_
-    assert model.fit(X).n_iter_ < cold
-    assert_same(model.embedding_, embedding, 1e-6)
-
-
-@pytest.mark.parametrize("first", ["hebbian", "krylov", "dense"])
-@pytest.mark.parametrize("change", [{"n_components": 5}, {"solver": "krylov"}], ids=str)
-def test_warm_starts_with_other_parameters(first, change):
-    """The vectors found before are only where the next search starts."""
-    model = fitted(KernelPGA, training(N), warm_start=True, solver=first)
-    model.set_params(**change).fit(training(N))
-    expected = exact(KernelPGA, change.get("n_components", K)).eigenvalues_
-    assert_same(model.eigenvalues_, expected, 0.02)
 
 
 OTHER_DATA = {

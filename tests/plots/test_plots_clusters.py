@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from drawn import legend_texts
 from orthodrome import plots
 from orthodrome.kernels import Gaussian
 from orthodrome.plots import karcher
@@ -24,10 +25,6 @@ def plane():
     """Two groups of different density, neither symmetric nor around the origin."""
     rng = np.random.default_rng(1)
     return np.vstack([rng.normal([1, 5], 0.4, (25, 2)), rng.normal([4, 6], 0.9, (15, 2))])
-
-
-def legend_texts(figure):
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 def filled(figure):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix, precision_score, recall_score
+from sklearn.metrics import confusion_matrix
 
 pytest.importorskip("matplotlib")
 
 from matplotlib.colors import to_rgb
 
+from drawn import contrast
 from orthodrome import plots
 
 
@@ -23,10 +24,6 @@ def cells(figure):
         (round(text.get_position()[1]), round(text.get_position()[0])): text.get_text()
         for text in figure.axes[0].texts
     }
-
-
-def colors(figure):
-    return np.asarray(figure.axes[0].images[0].get_array())
 
 
 def names(axis):
@@ -45,18 +42,10 @@ def test_counts_are_scikit_learns(classes):
     assert names(figure.axes[0].yaxis) == [str(name) for name in np.unique(classes)]
 
 
-def test_shares_are_recall_precision_or_of_all():
+def test_colours_show_fractions_of_the_true_class():
     true, predicted = answers(["a", "b", "c"])
-    recall = recall_score(true, predicted, average=None)
-    precision = precision_score(true, predicted, average=None)
-    np.testing.assert_allclose(np.diag(colors(plots.confusion(true, predicted))), recall)
-    by_column = colors(plots.confusion(true, predicted, normalize="pred"))
-    np.testing.assert_allclose(np.diag(by_column), precision)
-    overall = colors(plots.confusion(true, predicted, normalize="all"))
-    assert np.trace(overall) == pytest.approx(np.mean(true == predicted))
-    counts = plots.confusion(true, predicted, normalize=None)
-    np.testing.assert_array_equal(colors(counts), confusion_matrix(true, predicted))
-    assert not any("%" in text for text in cells(counts).values())
+    drawn = np.asarray(plots.confusion(true, predicted).axes[0].images[0].get_array())
+    np.testing.assert_allclose(drawn, confusion_matrix(true, predicted, normalize="true"))
 
 
 @pytest.mark.parametrize(
@@ -88,18 +77,9 @@ def test_cells_and_names(true, predicted, labels, texts, shown):
 
 
 def test_text_has_enough_contrast():
-    for normalize in ("true", None):
-        figure = plots.confusion(*answers(list("abcdef")), normalize=normalize)
-        image = figure.axes[0].images[0]
-        for text in figure.axes[0].texts:
-            column, row = map(round, text.get_position())
-            back = luminance(image.to_rgba(image.get_array())[row, column, :3])
-            front = luminance(to_rgb(text.get_color()))
-            low, high = sorted((back, front))
-            assert (high + 0.05) / (low + 0.05) > 4.5
-
-
-def luminance(rgb):
-    rgb = np.asarray(rgb)
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return linear @ [0.2126, 0.7152, 0.0722]
+    figure = plots.confusion(*answers(list("abcdef")))
+    image = figure.axes[0].images[0]
+    for text in figure.axes[0].texts:
+        column, row = map(round, text.get_position())
+        background = image.to_rgba(image.get_array())[row, column, :3]
+        assert contrast(background, to_rgb(text.get_color())) > 4.5

@@ -11,7 +11,10 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from matplotlib.colors import to_rgb
+
 from browser import external, opened
+from drawn import contrast
 from orthodrome.plots import embedding, interactive
 from orthodrome.plots.interactive import Scatter
 from orthodrome.plots.palette import COLORS
@@ -406,19 +409,12 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser, file):
         assert shown.complaints == []
 
 
-def contrast(first, second):
-    """The ratio of WCAG 2 between two colours."""
-    shares = [np.array([int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)]) for c in (first, second)]
-    linear = [np.where(s <= 0.04045, s / 12.92, ((s + 0.055) / 1.055) ** 2.4) for s in shares]
-    low, high = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_every_class_has_contrast_on_a_dark_page():
     groups = payload(many(len(COLORS)))["groups"]
     assert [group["color"] for group in groups] == list(COLORS)
     assert len({group["dark"] for group in groups}) == len(COLORS)
-    assert min(contrast(group["dark"], "#14181d") for group in groups) > 3
+    page = to_rgb("#14181d")
+    assert min(contrast(to_rgb(group["dark"]), page) for group in groups) > 3
 
 
 def test_dark_follows_the_system_and_paper_is_light(browser, file):

@@ -28,12 +28,11 @@ def close(found, expected, tolerance=1e-10):
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
 
 
-def drawn(line, *, closed=True):
+def drawn(line):
     """The landmarks of a line as complex numbers, without the point that closes it."""
     z = np.asarray(line.get_xdata()) + 1j * np.asarray(line.get_ydata())
-    if closed:
-        assert z[0] == z[-1]
-    return z[:-1] if closed else z
+    assert z[0] == z[-1]
+    return z[:-1]
 
 
 def mean_line(ax):
@@ -104,11 +103,6 @@ def test_bold_lines_are_the_extrinsic_means(leaves):
         close(product.imag, 0)
         assert line.get_linewidth() > 2 * specimens(ax)[0].get_linewidth()
         assert list(ax.lines)[-1] is line
-    assert not any(
-        line.get_color() == DARK
-        for ax in plots.shapes(X, names, mean=False).axes
-        for line in ax.lines
-    )
 
 
 def test_nothing_is_cut_at_the_edge(leaves):

@@ -5,9 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.cluster import KMeans
-from sklearn.decomposition import PCA
 
 from laws_shapes import three_leaves
 from orthodrome import KernelPCA, KernelPGA, plots
@@ -131,30 +129,17 @@ INVALID = {
         {"Z": TWO},
         [
             ({"Z": np.ones(5)}, "2D array"),
-            ({"Z": np.ones((5, 1))}, r"^Z .* 2 columns; got 1.*\(0, 1\)"),
-            ({"Z": [[NAN, 1.0]]}, "Z contains NaN"),
             ({"labels": [0, 1]}, r"^labels of embedding .*\(5,\).* Z.*\(2,\)"),
             ({"components": (0, 2)}, r"^Z .* 3 columns; got 2.*\(0, 2\)"),
             ({"components": (0, -1)}, "components .* >= 0"),
-            ({"components": 1}, "components .* got 1"),
             ({"ratios": [1.0]}, "ratios of embedding"),
-            ({"Z": POINTS, "labels": list(map(str, range(40)))}, "labels .* 40 different values"),
-            ({"labels": [[1], [2, 3], [4], [5], [6]]}, "labels .* unlike lengths"),
-            ({"labels": sparse.csr_matrix(np.eye(5))}, "labels .* dense"),
             ({"size": 0}, "size .* > 0"),
         ],
     ),
     plots.spectrum: (
         {"model": [1.0]},
         [
-            ({"model": [[1.0]]}, r"eigenvalues .*\(1, 1\)"),
             ({"model": [1.0, -0.5]}, "eigenvalues .* smallest is -0.5"),
-            ({"model": [0.0, 0.0]}, "eigenvalues .* all zero"),
-            ({"model": [1.0, INF]}, "eigenvalues contains infinity"),
-            ({"total": 0.0}, "total of spectrum"),
-            ({"model": [1e300], "total": 1e-300}, r"total of spectrum .* 1e-300.* 1e\+300"),
-            ({"n_components": 0}, "n_components of spectrum"),
-            ({"model": PCA(1).fit(EYE), "total": 1.0}, "total of spectrum"),
             ({"model": KernelPCA(2)}, "not fitted"),
             ({"model": KMeans(2, n_init=1).fit(np.eye(4))}, "KMeans"),
         ],
@@ -167,8 +152,6 @@ INVALID = {
             ({"values": {"a": [NAN] * 2}}, r"values\['a'\] .* no finite"),
             ({"values": {"b": [0, -1]}, "yscale": "log"}, r"values\['b'\] .* no positive"),
             ({"x": [0, 2], "xscale": "log2"}, "x of curves must be positive"),
-            ({"x": [0, 2], "xscale": "log"}, "x of curves must be positive"),
-            ({"x": [[1, 2]]}, r"x of curves .*\(1, 2\)"),
             ({"xscale": "x"}, "xscale of curves"),
             ({"yscale": "log2"}, "yscale of curves"),
         ],
@@ -178,12 +161,8 @@ INVALID = {
         [
             ({"rows": {}}, "rows of images"),
             ({"rows": {"a": np.ones((2, 16))}}, r"rows\['a'\] of images .*\(2, 16\)"),
-            ({"rows": {"a": np.ones((2, 4, 4, 4))}}, r"rows\['a'\] .*\(2, 4, 4, 4\)"),
             ({"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, r"shape=\(3, 5\)"),
-            ({"shape": 16}, "shape of images .* got 16"),
-            ({"rows": {"a": SQUARES[:0]}}, r"rows\['a'\] .*\(0, 4, 4\)"),
             ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images .* same shape"),
-            ({"rows": {"a": SQUARES * NAN}}, r"rows\['a'\] of images must be finite"),
             ({"cmap": "grau"}, "cmap of images .*'grau'"),
             ({"limits": (0, INF)}, "limits of images"),
         ],
@@ -193,17 +172,13 @@ INVALID = {
         [
             ({"Z": np.ones(5)}, "2D array"),
             ({"Z": np.ones((4, 1))}, "Z of clusters .* 2 columns; got 1"),
-            ({"Z": [[NAN, 1.0]] * 4}, "Z contains NaN"),
             ({"labels": [0, 1]}, r"labels of clusters .*\(4,\).*\(2,\)"),
             ({"centers": [[0.0, 1.0, 2.0]] * 2}, "centers .* 2 columns.*got 3"),
             ({"centers": [[0.0, 1.0]]}, "labels .* 0 to 0.*got 2 values"),
             ({"labels": [0, 1, 2, -1], "proba": np.eye(4)[:, :3]}, "labels .* 0 to 2.*-1 to 2"),
             ({"proba": np.eye(4), "centers": np.ones((2, 2))}, "2 rows and 4 columns"),
             ({"proba": [0.5, 0.5]}, r"proba .* 4 rows.*\(2,\)"),
-            ({"proba": 0.5}, r"proba .*\(\)"),
             ({"proba": [0.5, 1.5, 1, 1]}, "proba .* 0 to 1; got 0.5 to 1.5"),
-            ({"proba": [0.5, -0.5, 1, 1]}, "proba .* 0 to 1; got -0.5 to 1"),
-            ({"proba": [0.5, NAN, 1, 1]}, "proba .* 0 to 1; got nan"),
         ],
     ),
     plots.karcher_objective: (
@@ -211,21 +186,17 @@ INVALID = {
         [
             ({"X": np.ones((5, 3))}, "X of karcher_objective must have 2 columns; got 3"),
             ({"X": np.ones(5)}, "2D array"),
-            ({"X": [[INF, 1.0]]}, "X contains infinity"),
             ({"kernel": "linear"}, "radial kernel"),
             ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
             ({"sample_weight": [1.0]}, "sample_weight of karcher_objective"),
-            ({"n_grid": 1}, "n_grid .* >= 2"),
         ],
     ),
     plots.confusion: (
         {"y_true": [0], "y_pred": [0]},
         [
             ({"y_true": [0, 1]}, "y_true and y_pred .* got 2 and 1"),
-            ({"y_true": [], "y_pred": []}, "y_true and y_pred of confusion .* at least 1"),
             ({"y_true": ["a"]}, "y_true and y_pred .* <U1 and int64"),
             ({"labels": ["a"]}, "y_true and labels .* int64 and <U1"),
-            ({"normalize": "rows"}, "normalize of confusion .*'rows'"),
             ({"labels": [0, 0]}, "labels of confusion"),
             ({"y_pred": [2], "labels": [0, 1]}, r"labels of confusion .* missing: \[2\]"),
         ],
@@ -235,16 +206,10 @@ INVALID = {
         [
             ({"curves": {}}, "curves of neighborhood .* at least one"),
             ({"curves": [0.5, 1.0]}, "curves of neighborhood .* got list"),
-            ({"curves": {"a": [1.0]}}, r"curves\['a'\] of neighborhood .* got 1 from"),
-            ({"curves": {"a": [[0.5, 1.0]]}}, r"curves\['a'\] .*\(1, 2\)"),
-            ({"curves": {"a": [0.5, NAN]}}, r"curves\['a'\] contains NaN"),
             ({"curves": {"a": [-0.1, 1.0]}}, r"curves\['a'\] .* from -0.1 to 1"),
-            ({"curves": {"a": [50.0, 100.0]}}, r"curves\['a'\] .* from 50 to 100"),
             ({"curves": {"a": [0.5, 0.9]}}, r"curves\['a'\] .* the last 0.9"),
             ({"curves": CURVE | {"b": [0.5, 0.6, 1.0]}}, "'a': 2, 'b': 3"),
-            ({"curves": {1: [0.5, 1.0], "1": [0.7, 1.0]}}, "curves .* different names"),
             ({"xscale": "log2"}, "xscale of neighborhood"),
-            ({"bottom": 1.0}, "bottom of neighborhood"),
             ({"bottom": -0.1}, "bottom of neighborhood"),
         ],
     ),
@@ -253,15 +218,12 @@ INVALID = {
         [
             ({"points": np.ones(3)}, "2D array"),
             ({"points": np.eye(4)}, "points of sphere must have 3 columns; got 4"),
-            ({"points": [[1.0, NAN, 0.0]]}, "points contains NaN"),
             ({"points": EYE[[0]] + EYE[:2]}, "unit length; row 0 has length 2"),
             ({"labels": [0, 1]}, r"labels of sphere .*\(3,\)"),
             ({"curves": {"a": np.eye(4)}}, r"curves\['a'\] of sphere .* 3 columns"),
-            ({"curves": {"a": 2 * EYE}}, r"curves\['a'\] .* unit length"),
             ({"curves": [EYE]}, "curves of sphere .*list"),
             ({"tilt": INF}, "tilt of sphere"),
             ({"turn": "left"}, "turn of sphere"),
-            ({"turn": True}, "turn of sphere"),
             ({"ax": Figure().add_subplot(projection="3d")}, "ax of sphere"),
         ],
     ),
@@ -269,13 +231,10 @@ INVALID = {
         {"X": LEAVES},
         [
             ({"X": np.ones((5, 7))}, r"landmarks: .*\(5, 7\)"),
-            ({"X": np.ones((5, 4, 3))}, "three dimensions"),
-            ({"X": np.ones((5, 8))}, "specimen 0 of X"),
             ({"labels": [0, 1]}, r"labels of shapes .*\(45,\).* X"),
             ({"labels": np.arange(45.0)}, "labels of shapes has 45 different"),
-            ({"labels": list(map(str, range(45)))}, "labels of shapes has 45 different"),
             ({"n_columns": 0}, "n_columns of shapes .* >= 1"),
-            *(({"turn": turn}, "turn of shapes") for turn in (NAN, "90", [90])),
+            ({"turn": "90"}, "turn of shapes"),
         ],
     ),
     plots.shape_modes: (
@@ -284,12 +243,9 @@ INVALID = {
             ({"n_modes": 0}, "n_modes .* >= 1"),
             ({"n_steps": 1}, "n_steps .* >= 3"),
             ({"n_steps": 4}, "n_steps .* odd.* got 4"),
-            ({"extent": 0.0}, "extent .* > 0"),
             ({"turn": INF}, "turn of shape_modes"),
-            ({"magnification": [1.0, NAN]}, "magnification"),
             ({"magnification": [1.0, 2.0, 3.0]}, "magnification .* 2 modes; got 3"),
             ({"links": [[0, 99]]}, "links of shape_modes .* from 0 to"),
-            ({"links": [[0.0, 1.0]]}, "links of shape_modes .* pairs"),
         ],
     ),
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from drawn import legend_texts
 from orthodrome import plots
 
 pytest.importorskip("matplotlib")
@@ -17,10 +18,6 @@ def quality(lowest, n_others=30):
 @pytest.fixture
 def three():
     return dict(zip(NAMES, map(quality, (0.2, 0.4, 0.6)), strict=True))
-
-
-def legend_texts(figure):
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
 def test_curves_and_random_line_are_drawn_over_all_sizes(three):

@@ -54,29 +54,16 @@ _SAMPLE_SIZE = 1024
 _MEAN_STEPS = 200
 
 
-@dataclass(frozen=True)
-class Fit:
-    """Result of a fit.
-
-    Attributes
-    ----------
-    attributes : dict
-        Fitted attributes by name.
-    resume : object or None
-        The state that a later fit can continue from.
-    """
-
-    attributes: dict[str, Any]
-    resume: Any = None
-
-
 # ---------------------------------------------------------------------- Gram matrix
 
 
 def fit_gram(
     rows: Any, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, initial: Any
-) -> Fit:
-    """Fit components to the Gram matrix; start from `initial`, an earlier solution, if given."""
+) -> dict[str, Any]:
+    """Fit components to the Gram matrix, and return the fitted attributes.
+
+    The search starts from `initial`, an earlier solution, if it is given.
+    """
     X, weights, request = rows.whole(), rows.columns.get("weights"), plan.request
     n, steps = X.shape[0], _MEAN_STEPS
     if request.max_iter is not None and not isinstance(plan.solver, Hebbian):
@@ -117,15 +104,17 @@ def fit_gram(
         # copy, because the caller may change the array; a memory map is not copied
         "X_fit_": None if isinstance(kernel, Precomputed) else X if rows.mapped else X.copy(),
         "sample_weight_": weights,
+        "n_anchors_": None,
+        "anchor_indices_": None,
+        "_columns_": None,
+        "_ridge_": None,
+        "_solution_": pairs.vectors if pairs.resume is None else pairs.resume,
     }
     if not np.any(components.eigenvalues > 0):
         _warn_if_distinct(X, components.rounding, kernel)
     warn_if_indefinite(request.owner, components, pairs, kernel, problem)
     warn_unless_solved(pairs, request.owner, plan.tol)
-    return Fit(attributes | _NO_ANCHORS, pairs.vectors if pairs.resume is None else pairs.resume)
-
-
-_NO_ANCHORS = {"n_anchors_": None, "anchor_indices_": None, "_columns_": None, "_ridge_": None}
+    return attributes
 
 
 # ---------------------------------------------------------------------- coordinates
@@ -155,10 +144,11 @@ class PrincipalAxes:
 
 def fit_coordinates(
     rows: Rows, kernel: Kernel, geometry: Geometry, plan: Plan, progress: Progress, alpha: float
-) -> Fit:
-    """Fit components to coordinates of the points, in passes over the rows.
+) -> dict[str, Any]:
+    """Fit components to coordinates of the points, and return the fitted attributes.
 
-    Of the data, only the anchors are stored. `alpha` is the ridge penalty of the inverse map.
+    The rows are read in passes. Of the data, only the anchors are stored. `alpha` is the ridge
+    penalty of the inverse map.
     """
     request = plan.request
     with single_threaded_blas():
@@ -174,8 +164,8 @@ def fit_coordinates(
         found = find_axes(points.dtype, origin, geometry, request.n_components, points.shape[0])
         in_memory = isinstance(rows, ArrayRows) and not rows.mapped
         size = rows.shape[0], len(found.variances)
-        fits = not rows.lazy and table_fits(*size, rows.dtype, request.memory_budget)
-        keep = in_memory or fits
+        fits = in_memory or table_fits(*size, rows.dtype, request.memory_budget)
+        keep = fits and not rows.lazy
         found, row_attributes, function = _choose_signs(found, points, geometry, keep)
         attributes = attributes_of(found, anchor_map, points.shape[0], geometry, plan, anchors)
         attributes |= row_attributes | {"kernel_": kernel, "sample_weight_": points.weights}
@@ -187,7 +177,7 @@ def fit_coordinates(
             attributes["_ridge_"] = _ridge(rows, anchor_map, kernel, geometry, function, k, alpha)
     if not np.any(attributes["eigenvalues_"] > 0):
         _warn_if_distinct(sample, found.rounding, kernel)
-    return Fit(attributes)
+    return attributes
 
 
 def find_axes(

@@ -153,7 +153,6 @@ class KernelPCA(SpectralDecomposition):
         self._ready()
         if self._mean_coef_ is not None:
             return self._mean_coef_
-        n = len(self.embedding_)
-        if self.sample_weight_ is None:
-            return np.full(n, 1.0 / n)
-        return self.sample_weight_ / self.sample_weight_.sum()
+        weights = self.sample_weight_
+        weights = np.ones(len(self.embedding_)) if weights is None else weights
+        return weights / weights.sum()

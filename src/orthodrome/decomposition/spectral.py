@@ -38,14 +38,13 @@ _compute_lock = ForkSafeLock()
 
 def _has_partial_fit(estimator: Any) -> bool:
     """Return True if the solver supports `partial_fit`; raise an AttributeError otherwise."""
-    owner, solver = type(estimator).__name__, estimator.solver
-    if estimator._geometry.on_sphere and getattr(solver, "sphere", "") == "angles":
-        raise AttributeError(f"{owner} has partial_fit only with Nystroem(sphere='unit').")
-    if solver in ("auto", "nystroem") or isinstance(solver, Nystroem):
+    solver = estimator.solver
+    needs_mean = estimator._geometry.on_sphere and getattr(solver, "sphere", "") == "angles"
+    if solver in ("auto", "nystroem") or (isinstance(solver, Nystroem) and not needs_mean):
         return True
     raise AttributeError(
-        f"{owner} has partial_fit only with solver='nystroem' or 'auto'; solver={solver!r} needs "
-        "all rows at once."
+        f"{type(estimator).__name__} has partial_fit only with solver='auto', 'nystroem' or "
+        f"Nystroem(sphere='unit'); {solver!r} needs all rows at once."
     )
 
 
@@ -137,12 +136,13 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
         plan = plan_fit(self, rows, kernel, owner=owner, passes=self._geometry.passes)
         if plan.face == "gram":
             initial = self._earlier_solution(rows.shape[0]) if self.warm_start else None
-            fit = fit_gram(rows, kernel, self._geometry, plan, progress, initial)
+            attributes = fit_gram(rows, kernel, self._geometry, plan, progress, initial)
         else:
             alpha = self.inverse_alpha
-            fit = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
-        self._replace_fitted(fit.attributes)
-        self._solution_ = fit.resume if self.warm_start else None
+            attributes = fit_coordinates(rows, kernel, self._geometry, plan, progress, alpha)
+        self._replace_fitted(attributes)
+        if not self.warm_start:
+            self._solution_ = None
 
     def _replace_fitted(self, attributes: dict[str, Any]) -> None:
         """Replace all fitted attributes except those of the input."""
@@ -342,10 +342,10 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
             plan = partial_plan(Request.of(self), kernel)
             kind = kind_of(X, kernel)
             if kind == "dask" or (kind == "once" and sample_weight is not None):
-                lazy = "a dask array; pass it to fit"
-                once = "weights with an iterator of batches; pass one batch at a time"
-                what = lazy if kind == "dask" else once
-                raise ValueError(f"partial_fit of {owner} does not accept {what}.")
+                raise ValueError(
+                    f"partial_fit of {owner} does not accept a dask array; pass it to fit. It does "
+                    "not accept weights with an iterator either; pass one batch at a time."
+                )
             with rows_named(X, state.n_seen, owner):
                 rows = as_rows(X, kernel, self, reset=state.n_seen == 0, once=True)
             state = add_batches(state, rows, sample_weight, kernel, self._geometry, plan)

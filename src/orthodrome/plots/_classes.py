@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_not_masked, check_numbers, check_positive
@@ -78,14 +77,15 @@ def check_labels(
 def label_array(labels: Any, name: str, owner: str) -> Array:
     """Return labels as a sortable array."""
     check_not_masked(labels, name, owner)
-    if scipy.sparse.issparse(labels):
-        raise ValueError(f"{name} of {owner} must be dense. Call toarray().")
     try:
         array = np.asarray(labels)
     except ValueError:
+        array = np.empty((0, 0))
+    if array.ndim != 1:
         raise ValueError(
-            f"{name} of {owner} must have one label for each point; got lists of unlike lengths."
-        ) from None
+            f"{name} of {owner} must be a vector with one label for each point; got "
+            f"{type(labels).__name__}."
+        )
     return sortable(array)
 
 

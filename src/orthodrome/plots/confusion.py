@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import column_or_1d
 
-from .._core.checks import check_choice
-from .._core.types import Array
+from .._core.types import Array, Floats
 from ._classes import label_array
 from ._matplotlib import Axes, Figure, axes_of, set_title
 
@@ -19,11 +17,6 @@ _SCALE = "Blues"
 _MAX_PERCENT = 8  # maximum number of classes for counts and percentages in the cells
 _MAX_COUNTS = 40  # maximum number of classes for counts in the cells
 _DARK = 0.725  # position on the scale with equal contrast to black and white
-_FRACTION_LABELS = {
-    "true": "Fraction of the true class",
-    "pred": "Fraction of the predicted class",
-    "all": "Fraction of all points",
-}
 
 
 def confusion(
@@ -31,7 +24,6 @@ def confusion(
     y_pred: ArrayLike,
     labels: ArrayLike | None = None,
     *,
-    normalize: str | None = "true",
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -39,7 +31,7 @@ def confusion(
 
     Rows are true classes and columns predicted ones; the diagonal, with the correct predictions,
     is outlined. Cells show counts and, for up to eight classes, percentages; zeros are omitted.
-    Colour shows the fraction.
+    Colours and percentages show the fraction of the true class; on the diagonal it is the recall.
 
     Parameters
     ----------
@@ -49,9 +41,6 @@ def confusion(
         Predicted classes.
     labels : array-like of shape (n_classes,), optional
         All classes, in the order in which they are drawn; sorted if absent.
-    normalize : {"true", "pred", "all"} or None, default="true"
-        Denominator of the fractions: the points of the true class (the diagonal shows recall), of
-        the predicted class (precision), or all points. None shows counts only.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure, larger for more classes, if absent.
     title : str, optional
@@ -69,9 +58,9 @@ def confusion(
     >>> [text.get_text() for text in fig.axes[0].texts]
     ['1\n50%', '1\n50%', '1\n100%']
     """
-    check_choice(normalize, (*_FRACTION_LABELS, None), "normalize", "confusion")
-    true = column_or_1d(label_array(y_true, "y_true", "confusion"))
-    predicted = column_or_1d(label_array(y_pred, "y_pred", "confusion"))
+    true, predicted = (
+        label_array(y, name, "confusion") for y, name in ((y_true, "y_true"), (y_pred, "y_pred"))
+    )
     if len(true) != len(predicted) or not len(true):
         raise ValueError(
             "y_true and y_pred of confusion must have the same length, at least 1; "
@@ -79,20 +68,16 @@ def confusion(
         )
     classes = _check_classes(labels, true, predicted)
     counts = _counts(true, predicted, classes)
-    values = counts.astype(np.float64)
-    if normalize is not None:
-        axis = {"true": 1, "pred": 0, "all": None}[normalize]
-        values /= np.maximum(values.sum(axis=axis, keepdims=True), 1.0)  # classes without points
+    fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)  # of classes with points
     n = len(classes)
     cell = 0.62 if n <= _MAX_PERCENT else 0.34 if n <= _MAX_COUNTS else 0.2
     ax = axes_of(ax, (max(n * cell, 1.6) + 2.4, max(n * cell, 1.6) + 1.3))
-    image = ax.imshow(values, cmap=_SCALE, vmin=0.0, vmax=1.0 if normalize else None)
+    image = ax.imshow(fractions, cmap=_SCALE, vmin=0.0, vmax=1.0)
     if n <= _MAX_COUNTS:
-        _write_cells(ax, image, counts, percentages=normalize is not None and n <= _MAX_PERCENT)
+        _write_cells(ax, fractions, counts)
     _outline_diagonal(ax, n)
     _name_classes(ax, [str(name) for name in classes])
-    label = _FRACTION_LABELS.get(normalize or "", "Points")
-    ax.figure.colorbar(image, ax=ax, label=label, shrink=0.8, aspect=25)
+    ax.figure.colorbar(image, ax=ax, label="Fraction of the true class", shrink=0.8, aspect=25)
     return set_title(ax, title)
 
 
@@ -107,11 +92,7 @@ def _check_classes(labels: ArrayLike | None, true: Array, predicted: Array) -> A
     found = np.union1d(true, predicted)
     if labels is None:
         return found
-    if (
-        classes.ndim != 1
-        or len(np.unique(classes)) < len(classes)
-        or not np.isin(found, classes).all()
-    ):
+    if len(np.unique(classes)) < len(classes) or not np.isin(found, classes).all():
         unknown = np.setdiff1d(found, classes).tolist()
         raise ValueError(
             "labels of confusion must be a list of different classes, with every class of y_true "
@@ -134,17 +115,16 @@ def _counts(true: Array, predicted: Array, classes: Array) -> NDArray[np.intp]:
     return counts
 
 
-def _write_cells(ax: Axes, image: Any, counts: NDArray[np.intp], *, percentages: bool) -> None:
-    values = np.asarray(image.get_array())
-    dark = image.norm(values) > _DARK
-    digits = len(str(counts.max()))
-    # in points, to fit the cell
-    size = 9.5 if len(counts) <= _MAX_PERCENT else min(7.5, 28.0 / digits)
+def _write_cells(ax: Axes, fractions: Floats, counts: NDArray[np.intp]) -> None:
+    """Write the counts into the cells and, for few classes, the percentages."""
+    few = len(counts) <= _MAX_PERCENT
+    size = 9.5 if few else min(7.5, 28.0 / len(str(counts.max())))  # in points, to fit the cell
     style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
     for row, column in np.argwhere(counts):
-        fraction = "\n" + _percent(values[row, column]) if percentages else ""
-        color = "white" if dark[row, column] else "black"
-        ax.text(column, row, f"{counts[row, column]}{fraction}", color=color, **style)
+        fraction = float(fractions[row, column])
+        percentage = "\n" + _percent(fraction) if few else ""
+        color = "white" if fraction > _DARK else "black"
+        ax.text(column, row, f"{counts[row, column]}{percentage}", color=color, **style)
 
 
 def _percent(fraction: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice, check_flag, check_integer, check_positive
+from .._core.checks import check_choice, check_flag, check_positive
 from .._core.types import Floats
 from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
@@ -17,9 +17,7 @@ from .palette import ACCENT, MAIN, class_style, line_style
 
 _ZERO_BELOW = 0.5  # if a curve falls below this, the axis of neighbourhoods begins at 0
 _MIN_RANGE = 0.01  # minimum range of that axis, so as not to exaggerate differences
-_MAX_WIDTH = 38  # maximum number of characters in two columns of the legend
 _TOL = 1e-9
-_MAX_RATIO = 1e6  # ratios of variance above 1 occur if negative eigenvalues were omitted
 
 
 def curves(
@@ -185,11 +183,7 @@ def neighborhood(
     low = _bottom(rows, bottom)
     start = f"from κ = {int(np.ceil(low * others))}" if low > 0 else "κ/(N − 1)"
     names = [*rows, f"random, {start}"]
-    half = -(-len(names) // 2)
-    widths = [max(map(len, column)) for column in (names[:half], names[half:])]
-    n_columns = 2 if sum(widths) <= _MAX_WIDTH else 1
-    n_lines = -(-len(names) // n_columns)
-    ax = axes_of(ax, (4.8, 3.3 + 0.2 * n_lines))
+    ax = axes_of(ax, (4.8, 3.3 + 0.2 * len(names)))
     sizes = np.arange(1.0, others + 1)
     lines = draw_lines(ax, sizes, rows, xscale, markers=False)
     # drawn below the curves; all points are needed for a smooth line on a log scale
@@ -197,8 +191,8 @@ def neighborhood(
     cut = f"\n(axis from {low:g} to 1)" if low > 0 else ""
     ax.set(xlabel="Neighbours, κ", ylabel=f"Fraction of neighbours kept, Q(κ){cut}")
     ax.set(xlim=(1, others), ylim=(low, 1 + 0.02 * (1 - low)))
-    legend_above(ax, lines, names, ncols=n_columns, handlelength=2.6)
-    pad = font_points() * (1.0 + 1.6 * n_lines)  # above the legend
+    legend_above(ax, lines, names, handlelength=2.6)
+    pad = font_points() * (1.0 + 1.6 * len(names))  # above the legend
     return set_title(ax, title, loc="left", pad=pad)
 
 
@@ -209,8 +203,6 @@ def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, Floats]:
             f"one curve; got {type(curves).__name__}."
         )
     rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
-    if len(rows) < len(curves):
-        raise ValueError("curves of neighborhood must have different names as str.")
     lengths = {name: len(row) for name, row in rows.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(
@@ -234,10 +226,7 @@ def _check_fractions(curve: ArrayLike, name: str) -> Floats:
 def _bottom(rows: dict[str, Floats], bottom: float | None) -> float:
     """Return the lower end of the axis: 0, or a round number just below the lowest curve."""
     if bottom is not None:
-        low = check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=1.0)
-        if low == 1:
-            raise ValueError("bottom of neighborhood must be below 1, where the axis ends.")
-        return low
+        return check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=0.999)
     lowest = min(float(row.min()) for row in rows.values())
     if lowest < _ZERO_BELOW:
         return 0.0
@@ -249,8 +238,6 @@ def _bottom(rows: dict[str, Floats], bottom: float | None) -> float:
 def spectrum(
     model: Any,
     *,
-    total: float | None = None,
-    n_components: int | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -259,12 +246,8 @@ def spectrum(
     Parameters
     ----------
     model : fitted estimator, or array-like of shape (n_components,)
-        An estimator with ``explained_variance_ratio_``, or eigenvalues in descending order.
-    total : float, optional
-        Trace, by which the eigenvalues are divided. Default: the sum of the eigenvalues; the
-        fractions are then too large if some eigenvalues are missing. Omit it for an estimator.
-    n_components : int, optional
-        Show only the first components; all if absent.
+        An estimator with ``explained_variance_ratio_``, or all eigenvalues in descending order,
+        which are divided by their sum.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     title : str, optional
@@ -282,9 +265,7 @@ def spectrum(
     >>> [round(bar.get_height()) for bar in fig.axes[0].patches]
     [60, 30, 10]
     """
-    ratios = _ratios(model, total)
-    if n_components is not None:
-        ratios = ratios[: check_integer(n_components, "n_components", "spectrum")]
+    ratios = _ratios(model)
     ax = axes_of(ax, (4.8, 3.4))
     from matplotlib.ticker import MaxNLocator
 
@@ -298,25 +279,19 @@ def spectrum(
     return set_title(ax, title, loc="left", pad=22)
 
 
-def _ratios(model: Any, total: float | None) -> Floats:
+def _ratios(model: Any) -> Floats:
     if hasattr(model, "fit"):
         check_is_fitted(model)
-        if total is not None or not hasattr(model, "explained_variance_ratio_"):
+        if not hasattr(model, "explained_variance_ratio_"):
             raise ValueError(
-                "spectrum needs eigenvalues, or an estimator with explained_variance_ratio_ (then "
-                f"total of spectrum must be None); got {type(model).__name__} and total={total}."
+                "spectrum needs eigenvalues, or an estimator with explained_variance_ratio_; got "
+                f"{type(model).__name__}."
             )
         return np.asarray(model.explained_variance_ratio_, dtype=np.float64)
     values = check_row(model, "eigenvalues", "spectrum")
-    divisor = float(values.sum()) if total is None else check_positive(total, "total", "spectrum")
     if values.min() < 0 or not values.any():
         raise ValueError(
             "eigenvalues of spectrum must not be negative (the kernel may be indefinite), nor all "
             f"zero; the smallest is {values.min():g}."
         )
-    if not values.max() <= divisor * _MAX_RATIO:
-        raise ValueError(
-            f"total of spectrum must be the sum of all eigenvalues; got {divisor:g}, far below "
-            f"the largest, {values.max():g}."
-        )
-    return values / divisor
+    return values / values.sum()

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.checks import check_finite_vector, check_integer, numbers_expected
+from .._core.checks import check_finite_vector, numbers_expected
 from .._core.types import Array
 from ._matplotlib import Figure, figure_of, require_matplotlib
 
 _WIDTH = 5.0
-_LARGE = 1e300  # larger values are rescaled, because differences may overflow
 
 
 def images(
@@ -70,9 +69,6 @@ def images(
         values = np.concatenate([stack.ravel() for stack in stacks.values()])
         limits = values.min(), values.max()
     low, high = check_finite_vector(limits, 2, "limits", "images").tolist()
-    largest = max(abs(low), abs(high))
-    scale = largest if largest > _LARGE else 1.0
-    low, high = low / scale, high / scale
     high = max(high, low + max(1e-12, 4 * float(np.spacing(abs(low)))))
     n_images, height, width = next(iter(stacks.values())).shape[:3]
     inches = _WIDTH / n_images * height / width + 0.32  # an image and its title
@@ -80,7 +76,7 @@ def images(
     figure = figure_of(figure, size, title)
     axes = figure.subplots(len(stacks), squeeze=False)[:, 0]
     for ax, (name, stack) in zip(axes, stacks.items(), strict=True):
-        clipped = np.clip(stack / scale, low, high)
+        clipped = np.clip(stack, low, high)
         if stack.ndim == 3:
             ax.imshow(_strip(clipped, np.nan), cmap=cmap, vmin=low, vmax=high)
         else:  # imshow has no limits for colours, and draws NaN black
@@ -94,25 +90,20 @@ def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) ->
     if not isinstance(rows, Mapping) or not rows:
         raise ValueError("rows of images must be a non-empty mapping, {name: images}.")
     if shape is not None:
-        if not isinstance(shape, tuple | list) or len(shape) != 2:
-            raise ValueError(f"shape of images must be two integers; got {shape!r}.")
-        for side in shape:
-            check_integer(side, "shape", "images")
+        check_finite_vector(shape, 2, "shape", "images")
     stacks: dict[str, Array] = {}
     for name, images_ in rows.items():
         with numbers_expected(images_, f"rows[{name!r}]", "images"):
             stack = np.asarray(images_, dtype=np.float64)
-        if stack.ndim == 2 and shape is not None and stack.shape[1] == shape[0] * shape[1]:
+        if stack.ndim == 2 and shape is not None and stack.shape[1] == np.prod(shape):
             stack = stack.reshape(-1, *shape)
-        in_color = stack.ndim == 4 and stack.shape[3] == 3
-        if not (stack.ndim == 3 or in_color) or not stack.size:
+        is_stack = stack.ndim == 3 or (stack.ndim == 4 and stack.shape[3] == 3)
+        if not is_stack or not stack.size or not np.isfinite(stack).all():
             raise ValueError(
-                f"rows[{name!r}] of images must have shape (n_images, height, width), or "
+                f"rows[{name!r}] of images must be finite, of shape (n_images, height, width), or "
                 "(n_images, height, width, 3) in colour, or (n_images, n_pixels) with "
                 f"shape=(height, width); got {stack.shape} with shape={shape!r}."
             )
-        if not np.isfinite(stack).all():
-            raise ValueError(f"rows[{name!r}] of images must be finite.")
         stacks[name] = stack
     shapes = {stack.shape[:3] for stack in stacks.values()}
     if len(shapes) > 1:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from .._core.checks import check_integer, check_sample_weight
+from .._core.checks import check_sample_weight
 from .._core.types import Array, Data, Floats
 from ..kernels import Kernel, Precomputed, as_kernel
 from ..preimage import karcher_mean_preimage
@@ -19,7 +19,7 @@ from .palette import ACCENT, MAIN
 
 _MARGIN = 0.1  # margin on each side, as a fraction of the width of the data
 _LEVELS = 14
-_MAX_GRID = 10_000  # exceeds the pixels of any picture
+_N_GRID = 121  # grid points along a side
 _BLOCK = 2**21  # maximum number of distances in memory
 # Greys as in the paper; darker ones would hide the points.
 _DARKEST = 0.65
@@ -33,11 +33,9 @@ def karcher_objective(
     *,
     sample_weight: ArrayLike | None = None,
     ax: Axes | None = None,
-    n_grid: int = 121,
     title: str | None = None,
     xlabel: str = "Feature 1",
     ylabel: str = "Feature 2",
-    size: float | None = None,
 ) -> Figure:
     r"""Draw the objective of the Karcher mean's pre-image over a plane.
 
@@ -58,14 +56,10 @@ def karcher_objective(
         Weights, shown as areas of the points.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
-    n_grid : int, default=121
-        Points along each side of the square on which f is evaluated.
     title : str, optional
         Title of the axes.
     xlabel, ylabel : str, default="Feature 1", "Feature 2"
         Labels of the axes.
-    size : float, optional
-        Area of a marker in points²; depends on the number of samples if absent.
 
     Returns
     -------
@@ -91,7 +85,6 @@ def karcher_objective(
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['data', 'mean', 'Karcher pre-image']
     """
-    check_integer(n_grid, "n_grid", "karcher_objective", minimum=2, maximum=_MAX_GRID)
     hint = " Pass two features, or an embedding with two components."
     points = check_points(X, "X", "karcher_objective", 2, exactly=True, hint=hint)
     weights = check_sample_weight(sample_weight, len(points), "karcher_objective")
@@ -101,13 +94,12 @@ def karcher_objective(
         fitted = clone(fitted).fit(points, sample_weight=weights)
     preimage = karcher_mean_preimage(fitted, points, weights).point
     ax = axes_of(ax, (5.4, 4.2))
-    _draw_surface(ax, fitted, points, weights, n_grid)
-    drawn = _draw_points(ax, points, weights, preimage, marker_area(len(points), size))
+    _draw_surface(ax, fitted, points, weights)
+    drawn = _draw_points(ax, points, weights, preimage, marker_area(len(points), None))
     n_columns = 3 if ax.get_window_extent().width / ax.figure.dpi > _WIDE else 2
     # space for the top label of the colour scale
     style: Any = {"borderaxespad": 0.5, "handletextpad": 0.1, "columnspacing": 0.9}
-    handles, names = list(drawn.values()), list(drawn)
-    legend = legend_above(ax, handles, names, ncols=n_columns, scatterpoints=1, **style)
+    legend = legend_above(ax, [*drawn.values()], [*drawn], ncols=n_columns, **style)
     for handle, area in zip(legend.legend_handles, _LEGEND_SIZES, strict=True):
         handle.set_sizes([area])  # type: ignore[union-attr]  # a scatter
     ax.set(xlabel=xlabel, ylabel=ylabel, aspect="equal")
@@ -117,16 +109,14 @@ def karcher_objective(
 # ---------------------------------------------------------------------------- surface
 
 
-def _draw_surface(
-    ax: Axes, kernel: Kernel, points: Array, weights: Floats | None, n_grid: int
-) -> None:
+def _draw_surface(ax: Axes, kernel: Kernel, points: Array, weights: Floats | None) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.ticker import MaxNLocator
 
-    sides = _square_around(points, n_grid)
+    sides = _square_around(points)
     grid_points = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    values = _objective(kernel, points, weights, grid_points).reshape(n_grid, n_grid)
+    values = _objective(kernel, points, weights, grid_points).reshape(_N_GRID, _N_GRID)
     shades = colormaps["Greys"](np.linspace(0.0, _DARKEST, 64))
     greys = LinearSegmentedColormap.from_list("greys", shades)
     surface = ax.contourf(*sides, values, levels=_LEVELS, cmap=greys)
@@ -138,12 +128,12 @@ def _draw_surface(
     ax.figure.colorbar(surface, cax=scale, label=label, ticks=ticks)
 
 
-def _square_around(points: Array, n_grid: int) -> list[Floats]:
+def _square_around(points: Array) -> list[Floats]:
     """Return the grid along both sides of a square around the data."""
     low, high = points.min(axis=0).astype(np.float64), points.max(axis=0).astype(np.float64)
     width = float((high - low).max()) or 1.0  # for a single point
     center, half = (low + high) / 2, (0.5 + _MARGIN) * width
-    return [np.linspace(middle - half, middle + half, n_grid) for middle in center]
+    return [np.linspace(middle - half, middle + half, _N_GRID) for middle in center]
 
 
 def _objective(

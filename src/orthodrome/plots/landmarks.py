@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_flag, check_integer, check_number, check_positive
+from .._core.checks import check_integer, check_number, check_positive
 from .._core.types import Array, Floats, Indices
 from ..spaces import as_points, extrinsic_mean, procrustes_align
 from ._classes import check_labels, check_row, classes_of, is_continuous
@@ -27,17 +27,16 @@ def shapes(
     labels: ArrayLike | None = None,
     *,
     links: ArrayLike | None = None,
-    closed: bool = True,
     turn: float = 0.0,
-    mean: bool = True,
     n_columns: int = 4,
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
     """Draw the shapes of each class in a panel, with their mean.
 
-    All shapes are rotated to the overall mean shape and scaled to centroid size 1. Of a class of
-    more than 300 shapes, evenly spaced ones are drawn; the mean uses all of them.
+    All shapes are rotated to the overall mean shape and scaled to centroid size 1. A bold line is
+    the extrinsic mean of a class. Of more than 300 shapes of a class, evenly spaced ones are drawn;
+    the mean uses all of them.
 
     Parameters
     ----------
@@ -47,13 +46,9 @@ def shapes(
         Classes.
     links : array-like of shape (m, 2), optional
         Pairs of landmarks, numbered from 0, to join by lines; empty for points only. By default,
-        landmarks are joined in their order.
-    closed : bool, default=True
-        Join the last landmark to the first.
+        landmarks are joined in their order, and the last one to the first.
     turn : float, default=0
         Rotation of all shapes in degrees, anticlockwise.
-    mean : bool, default=True
-        Draw the extrinsic mean of each class, as a bold line.
     n_columns : int, default=4
         Maximum number of panels in a row.
     figure : matplotlib Figure, optional
@@ -79,9 +74,7 @@ def shapes(
     points = as_points(X)
     panels = _panels(labels, len(points))
     check_integer(n_columns, "n_columns", "shapes")
-    check_flag(closed, "closed", "shapes")
-    check_flag(mean, "mean", "shapes")
-    order, style = _joined(points.shape[1], links, closed, "shapes")
+    order, style = _joined(points.shape[1], links, "shapes")
     aligned = _rotate(procrustes_align(points), turn, "shapes")
     groups = [aligned[chosen] for _, chosen, *_ in panels]
     means = [_mean_of(group) for group in groups]
@@ -95,9 +88,8 @@ def shapes(
         opacity = float(np.clip(8 / len(few), 0.06, 0.5))
         for specimen in few:
             _draw(ax, specimen, order, color=color, linewidth=0.7, alpha=opacity, **style)
-        if mean:
-            _draw(ax, center, order, color="white", linewidth=4.0)  # a rim around the mean
-            _draw(ax, center, order, color=_DARK, linewidth=1.8, marker="o", markersize=3)
+        _draw(ax, center, order, color="white", linewidth=4.0)  # a rim around the mean
+        _draw(ax, center, order, color=_DARK, linewidth=1.8, marker="o", markersize=3)
         if labels is not None:
             ax.set_title(f"{name} ({chosen.sum()})", parse_math=False)
         _frame(ax, box)
@@ -114,7 +106,6 @@ def shape_modes(
     n_steps: int = 5,
     magnification: ArrayLike = 1.0,
     links: ArrayLike | None = None,
-    closed: bool = True,
     turn: float = 0.0,
     figure: Figure | None = None,
     title: str | None = None,
@@ -139,9 +130,8 @@ def shape_modes(
         Factor of the differences from the middle shape, for all modes or for each.
     links : array-like of shape (m, 2), optional
         Pairs of landmarks, numbered from 0, to join by lines. If empty, lines join each landmark
-        to its place in the middle shape. By default, landmarks are joined in their order.
-    closed : bool, default=True
-        Join the last landmark to the first.
+        to its place in the middle shape. By default, landmarks are joined in their order, and the
+        last one to the first.
     turn : float, default=0
         Rotation of all shapes in degrees, anticlockwise.
     figure : matplotlib Figure, optional
@@ -167,14 +157,13 @@ def shape_modes(
     check_integer(n_modes, "n_modes", "shape_modes")
     check_integer(n_steps, "n_steps", "shape_modes", minimum=3)
     extent = check_positive(extent, "extent", "shape_modes")
-    check_flag(closed, "closed", "shape_modes")
     if n_steps % 2 == 0:
         raise ValueError(
             f"n_steps of shape_modes must be odd, with one in the middle; got {n_steps}."
         )
     amounts = np.linspace(-extent, extent, n_steps)
     aligned = _mode_shapes(model, n_modes, amounts)
-    order, style = _joined(aligned.shape[2], links, closed, "shape_modes")
+    order, style = _joined(aligned.shape[2], links, "shape_modes")
     middle = aligned[:, n_steps // 2, None]
     factors = check_row(np.ravel(magnification), "magnification", "shape_modes")
     if len(factors) not in (1, len(aligned)):
@@ -270,12 +259,10 @@ def _rotate(points: Array, degrees: float, owner: str) -> Array:
     return points @ matrix
 
 
-def _joined(
-    k: int, links: ArrayLike | None, closed: bool, owner: str
-) -> tuple[Indices, dict[str, Any]]:
+def _joined(k: int, links: ArrayLike | None, owner: str) -> tuple[Indices, dict[str, Any]]:
     """Return the order of landmarks along a line, with -1 for gaps, and the style of landmarks."""
     if links is None:
-        return np.arange(k + closed) % k, {}
+        return np.arange(k + 1) % k, {}
     pairs = np.asarray(links)
     if np.size(pairs) == 0:
         pairs = np.empty((0, 2), dtype=np.intp)

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.checks import check_finite_vector, check_integer, numbers_expected
 from .._core.types import Array, Floats
 from ._classes import EDGE, check_labels, check_points, class_legend, draw_points, marker_area
-from ._matplotlib import Axes, Figure, axes_of, font_points, require_matplotlib, set_title
+from ._matplotlib import Axes, Figure, axes_of, set_title
 from .palette import class_style
 
 if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
-_MAX_LINES = 16  # maximum number of clusters in the legend of a new figure
+_MAX_LINES = 16  # maximum number of clusters in the legend
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 _LEGEND_STAR = 80.0
@@ -70,8 +70,7 @@ def embedding(
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
     ['0', '1', '2']
     """
-    if not isinstance(components, tuple | list) or len(components) != 2:
-        raise ValueError(f"components of embedding must be two column numbers; got {components!r}.")
+    check_finite_vector(components, 2, "components", "embedding")
     columns = [check_integer(c, "components", "embedding", minimum=0) for c in components]
     hint = f" Choose components from its columns; got {components!r}."
     array = check_points(Z, "Z", "embedding", max(columns) + 1, hint=hint)
@@ -162,12 +161,12 @@ def clusters(
         )
     probabilities = None if proba is None else _check_probabilities(proba, len(points))
     names, index = _check_clusters(labels, len(points), positions, probabilities)
-    n_extra = (positions is not None) + (probabilities is not None)
-    ax = axes_of(ax, (4.8, _height(len(names), n_extra)))
+    n_lines = 3 + min(len(names), _MAX_LINES)  # with a title, a centre and a faint point
+    ax = axes_of(ax, (4.8, max(3.8, 0.26 * n_lines)))
     opacity = _opacity(probabilities, index, len(names))
     drawn = _draw_members(ax, points, index, opacity, len(names), marker_area(len(points), size))
     sizes = np.bincount(index, minlength=len(names))
-    handles, lines = _legend_lines(ax, drawn, names, sizes, n_extra)
+    handles, lines = _legend_lines(ax, drawn, names, sizes)
     if probabilities is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
         lines.append("faint: unsure")
@@ -259,30 +258,14 @@ def _draw_members(
     return handles
 
 
-def _line_height() -> float:
-    """Return the height of a line of the legend in inches."""
-    settings = require_matplotlib().rcParams
-    points = font_points(settings["legend.fontsize"])
-    return float(points * (1 + settings["legend.labelspacing"]) / 72)
-
-
-def _height(n_clusters: int, n_extra: int) -> float:
-    """Return the height in inches of a figure that fits the legend."""
-    n_lines = 1 + min(n_clusters, _MAX_LINES) + n_extra  # with the title
-    return max(3.8, _line_height() * n_lines / 0.77)  # the axes fill 0.77 of the figure
-
-
 def _legend_lines(
-    ax: Axes, handles: list[PathCollection], names: list[str], sizes: NDArray[np.intp], n_extra: int
+    ax: Axes, handles: list[PathCollection], names: list[str], sizes: NDArray[np.intp]
 ) -> tuple[list[PathCollection], list[str]]:
     """Return the handles and texts of the legend; small clusters may share one line."""
     lines = [f"{name} ({count})" for name, count in zip(names, sizes, strict=True)]
-    inches = ax.get_window_extent().height / ax.figure.dpi
-    max_lines = round(inches / _line_height()) - 1 - n_extra  # more would shrink the axes
-    max_lines = min(max(max_lines, 2), _MAX_LINES)
-    if len(lines) <= max_lines:
+    if len(lines) <= _MAX_LINES:
         return handles, lines
-    largest = np.sort(np.argsort(-sizes, kind="stable")[: max_lines - 1])
+    largest = np.sort(np.argsort(-sizes, kind="stable")[: _MAX_LINES - 1])
     others = f"{len(lines) - len(largest)} others ({sizes.sum() - sizes[largest].sum()})"
     handles = [*(handles[i] for i in largest), ax.scatter([], [], facecolor="white", **EDGE)]
     return handles, [*(lines[i] for i in largest), others]
