@@ -107,15 +107,7 @@ CASES = [
     # the fewest that explain a part
     *[
         (part, {"total": 10.0 - 1e-9}, VARIANCES[:count])
-        for part, count in (
-            (0.05, 1),
-            (0.39, 1),
-            (0.41, 2),
-            (0.69, 2),
-            (0.71, 3),
-            (0.91, 4),
-            (1.0, 4),
-        )
+        for part, count in ((0.05, 1), (0.39, 1), (0.41, 2), (0.71, 3), (1.0, 4))
     ],
     # a part of more than the features hold takes all of them
     (0.9, {"total": 20.0}, FEW),

@@ -60,7 +60,7 @@ def test_automatic_gains_find_the_eigenvectors(gain, spectrum):
     assert angle <= 2 * 1e-2 * values[0] / gap
 
 
-FACTORS = [0.3, 1e3, 1e-140, 1e140, 4.0**10]
+FACTORS = [0.3, 1e3, 1e-140, 1e140, 4.0**10, 2.0**-901, 2.0**901]
 
 
 @pytest.mark.parametrize("start", ["orthonormal", "pilot"])
@@ -218,37 +218,6 @@ def test_a_divergence_is_rolled_back_and_survived(gain, unlimited):
         smaller = hebbian(K, 3, **settings)
         np.testing.assert_array_equal(smaller.coefficients, found.coefficients)
         assert smaller.state.clock == found.state.clock
-
-
-@pytest.mark.parametrize("factor", [2.0**-900, 2.0**900])
-def test_scales_at_the_ends_of_the_floating_point_numbers(factor):
-    K = gaussian_like()
-    one, other = (hebbian(matrix, 3, random_state=0) for matrix in (K, K * factor))
-    assert other.n_passes == one.n_passes > 1
-    np.testing.assert_allclose(other.eigenvalues / factor, one.eigenvalues, rtol=1e-10)
-    np.testing.assert_allclose(other.residuals / factor, one.residuals, rtol=1e-8)
-
-
-@pytest.mark.parametrize("polish", [True, False])
-@pytest.mark.parametrize("block_size", [5, None])
-@every_gain
-def test_small_matrices_have_their_true_residuals(gain, block_size, polish):
-    K = gaussian_like(n=64)
-    found = hebbian(
-        K, 3, gain=gain, n_passes=3, tol=0, polish=polish, block_size=block_size, random_state=0
-    )
-    np.testing.assert_allclose(found.residuals, residuals_of(K, found), rtol=1e-9)
-    if polish:
-        largest = found.residuals.max() / found.eigenvalues[0]
-        assert found.history[-1]["max_residual"] == pytest.approx(largest, rel=1e-12)
-
-
-def test_estimates_are_near_the_true_residuals():
-    K = gaussian_like(n=900)
-    for seed in range(12):
-        found = hebbian(K, 4, n_passes=1, tol=0, random_state=seed)
-        ratio = found.residuals / residuals_of(K, found)
-        assert 0.5 < ratio.min() <= ratio.max() < 2
 
 
 @pytest.mark.parametrize(

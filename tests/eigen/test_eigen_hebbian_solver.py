@@ -31,26 +31,6 @@ def test_a_solver_is_the_function_from_a_pilot(gain, dtype):
     assert pairs.values.dtype == pairs.vectors.dtype == pairs.coefficients.dtype == dtype
 
 
-def test_parameters_are_passed_on():
-    """Each parameter, at a value that is not the default, changes the run as in `hebbian`."""
-    gram = operator()
-    for arguments in (
-        {"gain": "smd"},
-        {"eta0": 0.01},
-        {"gain": "smd", "mu": 0.3},
-        {"gain": "smd", "xi": 0.5},
-        {"n_passes": 2},
-        {"tol": 0.1},
-        {"start": "paper"},
-        {"block_size": 40},
-    ):
-        settings = {"start": "pilot", "tol": 0, "n_passes": 3, "random_state": 0, **arguments}
-        found = hebbian(gram, K, **settings)
-        pairs = leading(gram, K, solver=Hebbian(**settings))
-        np.testing.assert_array_equal(pairs.vectors, found.eigenvectors)
-        assert pairs.n_iter == found.n_passes
-
-
 @pytest.mark.parametrize(
     ("block_size", "n", "k", "solver"),
     [

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import scipy.sparse.linalg
+import scipy.sparse
 
 from laws_hebbian import (
     GAINS,
@@ -120,12 +120,6 @@ def test_going_on_is_never_having_stopped(gain, given_order):
     np.testing.assert_array_equal(start.state.coefficients, kept.coefficients)  # not changed
 
 
-def test_a_result_of_other_data_is_refused():
-    first = hebbian(matrix(), 3, random_state=0)
-    with pytest.raises(ValueError, match="initial of hebbian is a result on another matrix"):
-        hebbian(matrix(seed=1), 3, initial=first)
-
-
 @every_start
 @every_gain
 def test_more_components_than_the_rank(gain, start):
@@ -203,9 +197,6 @@ def test_nan_and_infinity_are_refused(start):
                 hebbian(broken, 2, start=start, random_state=0, n_passes=2)
 
 
-LINEAR = scipy.sparse.linalg.aslinearoperator(np.eye(5))
-
-
 @pytest.mark.parametrize(
     ("K", "message"),
     [
@@ -214,7 +205,6 @@ LINEAR = scipy.sparse.linalg.aslinearoperator(np.eye(5))
         (np.ones(4), "must be a square matrix"),
         (1e-310 * np.eye(5), "so small that hebbian would underflow"),
         (scipy.sparse.eye_array(5), r"dense array or a GramOperator; got dia_array.*toarray"),
-        (LINEAR, r"dense array or a GramOperator; got MatrixLinear"),
     ],
 )
 def test_matrices_that_are_no_gram(K, message):
@@ -229,19 +219,16 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_components": 0}, "n_components of hebbian must be an integer >= 1; got 0"),
-        ({"n_components": 10**6}, "is 1000000, but a matrix of 20 rows"),
+        ({"n_components": 0}, "n_components of hebbian must be an integer >= 1 and <= 20; got 0"),
+        ({"n_components": 21}, "n_components of hebbian must be an integer >= 1 and <= 20"),
         ({"initial": np.full((2, 20), 1e200)}, r"components of length \S+, the powers of which"),
         ({"polish": "no"}, "polish of hebbian must be True or False; got 'no'"),
         ({"callback": 3}, "callback of hebbian must be a function or None; got 3"),
-        ({"n_passes": -1}, "n_passes of hebbian must be an integer >= 0; got -1"),
         ({"initial": np.ones((2, 19))}, r"initial of hebbian .*\(2, 20\).*\(2, 19\)"),
         ({"initial": np.full((2, 20), np.nan)}, "initial contains NaN"),
-        ({"initial": np.full((2, 20), "a")}, "initial of hebbian must hold numbers"),
         ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),
         ({"order": [[0] * 20]}, r"order .* 0 to 19 in 50 rows .* of 20; got int64 .*\(1, 20\)"),
         ({"order": [[20] * 20], "n_passes": 1}, "order of hebbian must hold integers from 0 to 19"),
-        ({"order": [[-1] * 20], "n_passes": 1}, "order of hebbian must hold integers"),
         ({"order": [[0.0] * 20], "n_passes": 1}, "order of hebbian .* got float64"),
     ],
 )
@@ -250,7 +237,6 @@ def test_messages(arguments, message):
         hebbian(matrix(n=20), **{"n_components": 2, **arguments})
 
 
-# of `hebbian` and of the solver alike
 OF_THE_SOLVER = [
     ("gain", "must be one of 'constant', 't', 'et', 'smd'; got", ["kha", None]),
     ("eta0", "must be a finite number > 0; got", [0, -1.0, "tuned", np.inf, np.nan]),
@@ -258,6 +244,7 @@ OF_THE_SOLVER = [
     ("xi", "must be a finite number >= 0 and <= 1; got", [1.5, True, -0.1, np.nan, "a"]),
     ("tol", "must be a finite number >= 0; got", [-1, np.nan]),
     ("start", "must be one of 'orthonormal', 'pilot', 'nystroem', ", ["random"]),
+    ("n_passes", "must be an integer >= 1; got", [0]),
     ("block_size", "must be an integer >= 1; got", [0, 2.0]),
     ("random_state", "must be an integer >= 0, .*; got", ["x", -1]),
 ]
@@ -266,8 +253,5 @@ OF_THE_SOLVER = [
 @pytest.mark.parametrize(("name", "message", "values"), OF_THE_SOLVER)
 def test_parameters_of_the_solver_are_checked_at_construction(name, message, values):
     for value in values:
-        for use in (Hebbian, lambda **given: hebbian(matrix(n=20), 2, **given)):
-            with pytest.raises(ValueError, match=f"{name} of the hebbian solver {message}"):
-                use(**{name: value})
-    with pytest.raises(ValueError, match=r"n_passes of the hebbian solver .* >= 1; got 0"):
-        Hebbian(n_passes=0)
+        with pytest.raises(ValueError, match=f"{name} of the hebbian solver {message}"):
+            Hebbian(**{name: value})

@@ -158,6 +158,7 @@ CASES = calls(
     case(eigen.choose_solver, {"made": {"exact"}}, n=100, k=2),
     case(
         eigen.hebbian,
+        {"made": {"options"}},  # checked as parameters of the solver
         operator=K,
         n_components=2,
         n_passes=2,

@@ -55,14 +55,11 @@ def test_invalid_or_too_long_sparse_arrays_raise(monkeypatch):
 
 BAD_DATA = {
     "nan": ([[1.0, np.nan, 2.0]], "contains NaN"),
-    "inf": ([[1.0, np.inf, 2.0]], "contains infinity"),
     "complex": (np.array([[1.0, 2j, 3.0]]), "Complex data not supported"),
     "strings": ([["a", "b", "c"]], "could not convert string to float"),
     "1-D": ([1.0, 2.0, 3.0], "Expected 2D array, got 1D array"),
-    "0-D": (1.0, "Expected 2D array, got scalar array"),
     "3-D": (np.ones((3, 3, 3)), "Found array with dim 3"),
     "empty": (np.empty((0, 3)), r"Found array with 0 sample\(s\)"),
-    "no features": (np.empty((4, 0)), r"Found array with 0 feature\(s\)"),
 }
 
 
@@ -163,11 +160,8 @@ ERRORS = [
     (lambda: as_kernel("gausian"), r"Unknown kernel 'gausian'. Known names: .*gaussian, .*wave"),
     (lambda: as_kernel(Gaussian), r"kernel=Gaussian is a class; write Gaussian\(\)"),
     *[(lambda thing=thing: as_kernel(thing), "kernel must be a Kernel") for thing in (None, 3, [])],
-    (lambda: Normalized(3).fit(X), "kernel of Normalized must be a Kernel object, a name"),
     # weights
     (lambda: Gaussian().fit(X, sample_weight=[1.0]), r"of Gaussian must have shape \(6,\)"),
-    (lambda: Gaussian().fit(X, sample_weight=[-1] * 6), "must not be negative; entry 0 is -1"),
-    (lambda: Gaussian().fit(X, sample_weight=[0] * 6), "of Gaussian must have a positive entry"),
     # values that do not fit a kernel
     (lambda: Chi2()([[1.0, 2], [3, -0.5]]), r"data passed to Chi2.*row 1, column 1 is -0.5"),
     (lambda: Polynomial(2.5, coef0=0.0)(X), "degree of Polynomial must be a whole number"),
@@ -179,9 +173,6 @@ ERRORS = [
     # functions
     (lambda: Embedded("log", Linear())(X), "function of Embedded must be callable; got 'log'"),
     (lambda: Embedded(lambda Z: Z[:-1], Linear())(X), "returned 5 rows for 6 samples"),
-    (lambda: Embedded(lambda Z: Z[:, : len(Z)], Linear()).fit(X)(X[:2]), "X has 2 features"),
-    (lambda: Embedded(np.abs, Linear())(np.ma.masked_greater(X, 0.5)), "X of Embedded .*masked"),
-    (lambda: Embedded(np.abs, Linear())([[10**400]]), "X of Embedded .*too large"),
     (lambda: FromCallable("linear")(X), r"function of FromCallable must be callable\(X, Y\); got"),
     (lambda: FromCallable(lambda A, B: 1.0)(X), r"the whole block, shape \(6, 6\).*got \(\)"),
     (lambda: FromCallable(lambda A, B: A[:, :1] - B[:, :1].T).diag(X), "must be symmetric"),
@@ -189,14 +180,11 @@ ERRORS = [
         (lambda value=value: block_of(lambda shape: np.full(shape, value))(X), "not finite real")
         for value in (np.nan, 1j, "a", None)
     ],
-    (lambda: block_of(np.ma.masked_all)(X), "callable kernel has masked entries"),
     # matrices
     (lambda: Precomputed().fit(X), r"must be a square matrix; got shape \(6, 3\)"),
     (lambda: Precomputed().fit(ASKEW), r"must be symmetric; entries \(1, 4\) and \(4, 1\)"),
     (lambda: Precomputed()(GRAM, GRAM), "takes one matrix of kernel values, not two sets"),
-    (lambda: Precomputed().fit(GRAM)(GRAM[:, :5]), "5 features, but Precomputed is expecting 6"),
     (lambda: Precomputed().fit(GRAM * 1e-310), "Gram matrix are so small, .* underflow"),
-    (lambda: Precomputed().fit(scipy.sparse.eye_array(3)), "Sparse data was passed"),
     (lambda: Normalized("precomputed").fit(GRAM), "cannot wrap 'precomputed'.*change the matrix"),
     # parameters of a kernel that is not an object
     (lambda: Normalized(np.dot).set_params(kernel__sigma=2.0), "cannot be set while kernel="),

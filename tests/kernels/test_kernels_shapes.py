@@ -184,15 +184,6 @@ def test_the_scale_of_one_shape_is_1(kernel_class, rule, dtype):
         close(kernel(X.astype(dtype)), 1.0, 1e-5 if dtype == np.complex64 else 1e-13)
 
 
-@every_precision
-@every_shape
-def test_a_median_of_zero_raises(kernel_class, dtype):
-    X = near(10)
-    X[1:9] = moved(X[:1].repeat(8, axis=0))
-    with pytest.raises(ValueError, match=r"sigma='median' of .* is 0: more than half"):
-        kernel_class("median").fit(X.astype(dtype))
-
-
 @pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if "sigma" in k().get_params()])
 def test_rescaled_equals_another_fit(name):
     X = matrices(9) if name == "log_euclidean" else in_form(near(9), "flat")
@@ -258,16 +249,3 @@ def test_wrappers_of_complex_kernels_are_complex(wrap):
         ValueError, match=r"Geodesic needs a kernel with real values, and \w+ has complex"
     ):
         Geodesic(kernel, X[0]).fit(X)
-
-
-@every_kernel
-def test_normalized_equals_the_kernel(kernel_class):
-    X, Y = data(kernel_class), data(kernel_class, seed=1)
-    inner, kernel = kernel_class().fit(X), Normalized(kernel_class()).fit(X)
-    close(kernel(X), inner(X), 1e-14)
-    close(kernel(X, Y), inner(X, Y), 1e-14)
-    np.testing.assert_array_equal(kernel.diag(X), 1.0)
-    assert kernel.n_features_in_ == inner.n_features_in_
-    assert kernel.positive_definite == inner.positive_definite
-    if kernel_class is not ComplexGaussian:  # which takes its mean from the data too
-        close(Normalized(inner.resolved())(X, Y), inner(X, Y), 1e-14)

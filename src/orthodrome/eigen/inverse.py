@@ -7,13 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import LinearOperator, splu
 
 from .._core.status import Status
 from .._core.types import Array, Callback
-from ..gram import GramOperator
-from ..gram.base import as_indices
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
@@ -21,11 +18,11 @@ from .pairs import Eigenpairs
 _DISTANCE = 1e-5
 
 
-class _Inverse(GramOperator):
+class _Inverse(LinearOperator):
     """The inverse of a sparse symmetric matrix, from its LU factors."""
 
     def __init__(self, matrix: Any) -> None:
-        super().__init__(shape=matrix.shape, dtype=np.float64)
+        super().__init__(np.dtype(np.float64), matrix.shape)
         symmetric = {"SymmetricMode": True}  # keeps the factors sparse
         self._factors = splu(
             matrix.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=symmetric
@@ -34,18 +31,9 @@ class _Inverse(GramOperator):
     def _matmat(self, V: Array) -> Array:
         return self._factors.solve(np.asarray(V, dtype=np.float64))
 
-    def rows(self, indices: ArrayLike) -> Array:
-        """Return rows of the inverse."""
-        n = self.shape[0]
-        return self._matmat(np.eye(n)[:, as_indices(indices, n)]).T
-
-    def diagonal(self) -> Array:
-        """Return the diagonal of the inverse."""
-        return np.diagonal(self.toarray()).copy()
-
-    def cross(self, X_new: Any) -> Any:
-        """Raise: the inverse has no new points."""
-        raise NotImplementedError("The inverse of a Gram matrix has no new points.")
+    def toarray(self) -> Array:
+        """Return the inverse."""
+        return self._matmat(np.eye(self.shape[0]))
 
 
 def leading_by_inverse(

@@ -6,7 +6,6 @@ from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from .._core.checks import check_callback, check_choice, check_integer
-from .._core.parameters import integer, optional, positive, seed
 from .._core.types import Callback
 from ..gram import DenseGram, GramOperator
 from .dense import Dense
@@ -36,11 +35,6 @@ class Choice(NamedTuple):
     reason: str
 
 
-_CHECKS = {
-    "tol": optional(positive(or_zero=True)),
-    "max_iter": optional(integer()),
-    "random_state": seed,
-}
 # If one of these parameters of a solver object is None, the option of the same name is used.
 _FILLED_IF_NONE = ("initial", "random_state", "memory_budget", "n_anchors")
 
@@ -142,11 +136,17 @@ def leading(
         raise ValueError(f"k of leading must be at most n = {n}; got {k}.")
     check_callback(callback, "leading")
     check_solver(solver, "solver", "leading")
-    options = {"tol": tol, "max_iter": max_iter, "random_state": random_state}
-    for name, check in _CHECKS.items():
-        check(options[name], name, "leading")
-    options |= {"initial": initial, "memory_budget": memory_budget}
-    return resolve_solver(solver, n, k, **options).solve(operator, k, callback=callback)
+    chosen = resolve_solver(
+        solver,
+        n,
+        k,
+        tol=tol,
+        max_iter=max_iter,
+        random_state=random_state,
+        initial=initial,
+        memory_budget=memory_budget,
+    )
+    return chosen.solve(operator, k, callback=callback)
 
 
 def check_solver(solver: Any, name: str, owner: str) -> None:

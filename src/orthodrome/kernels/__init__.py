@@ -7,17 +7,7 @@ from .matern import Exponential, Matern
 from .names import KERNELS, as_fitted_kernel, as_kernel
 from .neighbors import NeighborGraph
 from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
-from .radial import (
-    RBF,
-    Circular,
-    Gaussian,
-    Log,
-    Power,
-    Radial,
-    RationalQuadratic,
-    Spherical,
-    Wave,
-)
+from .radial import RBF, Circular, Gaussian, Log, Power, Radial, RationalQuadratic, Spherical, Wave
 from .shapes import (
     ComplexGaussian,
     FullProcrustes,

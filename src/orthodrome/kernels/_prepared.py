@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.preprocessing import normalize
 
 from .._core.checks import RowError
 from .._core.types import Array
@@ -24,17 +25,10 @@ def finite_squared_norms(X: Any) -> Array:
     with np.errstate(over="ignore"):
         norms = squared_norms(X)
     if not np.all(np.isfinite(norms)):
-        row = int(np.flatnonzero(~np.isfinite(norms))[0])
-        if np.isnan(norms[row]):
-            raise RowError(
-                "Row {0} has NaN: remove the row or impute its values. If the data have no NaN, "
-                "their differences overflow; rescale the data.",
-                row,
-            )
         raise RowError(
-            f"The values of row {{0}} are so large that their squares overflow in {X.dtype}; "
-            "rescale the data.",
-            row,
+            f"Row {{0}} has NaN or values so large that their squares overflow in {X.dtype}; "
+            "remove or rescale it.",
+            int(np.argmin(np.isfinite(norms))),
         )
     return norms
 
@@ -42,28 +36,9 @@ def finite_squared_norms(X: Any) -> Array:
 def unit_rows(X: Any) -> Any:
     """Return the rows of an array or sparse array divided by their lengths; zero rows stay zero.
 
-    Each row is first divided by a power of two near its largest entry, which is exact, so that no
-    square overflows or underflows.
+    Each row is first divided by its largest entry, so that no square overflows or underflows.
     """
-    largest = np.maximum(_dense(X.max(axis=1)), -_dense(X.min(axis=1)))
-    powers = -np.frexp(largest)[1]
-    if not scipy.sparse.issparse(X):
-        scaled = np.ldexp(X, powers[:, None])
-        scaled /= _zeros_to_ones(np.sqrt(squared_norms(scaled)))[:, None]
-        return scaled
-    scaled, counts = X.copy(), np.diff(X.indptr)
-    scaled.data = np.ldexp(X.data, np.repeat(powers, counts))
-    scaled.data /= np.repeat(_zeros_to_ones(np.sqrt(squared_norms(scaled))), counts)
-    return scaled
-
-
-def _dense(column: Any) -> Array:
-    return np.asarray(column.todense() if scipy.sparse.issparse(column) else column).ravel()
-
-
-def _zeros_to_ones(divisors: Array) -> Array:
-    """Return divisors with zeros replaced by 1."""
-    return np.where(divisors > 0, divisors, 1).astype(divisors.dtype)
+    return normalize(normalize(X, norm="max"))
 
 
 def largest_entry(X: Any) -> float:
@@ -74,6 +49,14 @@ def largest_entry(X: Any) -> float:
 def smallest_accurate(dtype: Any) -> float:
     """Return the smallest kernel value with full precision and a finite reciprocal."""
     return 1e4 * float(np.finfo(dtype).tiny)
+
+
+def inner_products(a: Prepared, b: Prepared, out: Array | None = None) -> Array:
+    """Return inner products of the rows of two prepared sets."""
+    if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
+        products = a.coordinates @ b.coordinates.T
+        return products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
+    return np.matmul(a.coordinates, b.coordinates.T, out=out)
 
 
 @dataclass(frozen=True)

@@ -22,19 +22,12 @@ def squared_radius(diagonal: Array, expected: float | None = None, *, what: str 
         The name of the data in error messages.
     """
     values = diagonal.astype(np.float64, copy=False)
-    if not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise RowError(
-            f"k(x, x) overflows at row {{0}} of {what}; rescale the data, or choose other "
-            "kernel parameters.",
-            row,
-        )
-    invalid = np.flatnonzero(values <= 0)
+    invalid = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if len(invalid):
         row = int(invalid[0])
         raise RowError(
-            f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(invalid)} such rows): a "
-            "point of zero length has no direction. Remove these rows, or choose a kernel with "
+            f"k(x, x) is {values[row]:g} at row {{0}} of {what} ({len(invalid)} such rows), and "
+            "such a point has no direction. Remove or rescale these rows, or choose a kernel with "
             "k(x, x) > 0, such as Gaussian.",
             row,
         )

@@ -150,24 +150,21 @@ def _weighted_median(values: Array, counts: Floats) -> float:
 
 def numeric_scale(kernel: Any) -> float:
     """Return ``kernel.sigma`` as a float, or raise if it is not a valid number."""
-    owner = type(kernel).__name__
-    scale = check_positive(kernel.sigma, "sigma", owner)
-    _check_scale(scale, kernel.sigma, owner, np.float64)
-    return scale
+    scale = check_positive(kernel.sigma, "sigma", type(kernel).__name__)
+    return _checked_scale(scale, kernel, np.float64)
 
 
-def _check_scale(scale: float, sigma: Any, owner: str, dtype: Any) -> None:
-    """Raise if σ² overflows or underflows; a σ computed from data must fit their dtype."""
-    precision = np.finfo(dtype if isinstance(sigma, str) else np.float64)
-    if 0 < scale < 10 * math.sqrt(precision.tiny):
-        raise ValueError(
-            f"sigma={sigma!r} of {owner} is {scale:g}, whose square underflows in "
-            f"{precision.dtype}; rescale the data."
-        )
-    if scale > 0.1 * math.sqrt(np.finfo(np.float64).max):
-        raise ValueError(
-            f"sigma={sigma!r} of {owner} is so large that its square overflows; rescale the data."
-        )
+def _checked_scale(scale: float, kernel: Any, dtype: Any) -> float:
+    """Return a scale, or raise if its square overflows or underflows in this dtype."""
+    smallest = 10 * math.sqrt(np.finfo(dtype).tiny)
+    largest = 0.1 * math.sqrt(np.finfo(np.float64).max)
+    if smallest <= scale <= largest:
+        return scale
+    problem = "underflows" if scale < smallest else "overflows"
+    raise ValueError(
+        f"sigma={kernel.sigma!r} of {type(kernel).__name__} is {scale:g}, whose square {problem} "
+        f"in {np.dtype(dtype)}; rescale the data."
+    )
 
 
 def scale_from_rule(
@@ -179,6 +176,8 @@ def scale_from_rule(
     resolution: float = 0.0,
 ) -> float:
     """Return ``kernel.sigma`` as a number, computed from distances if it is a rule.
+
+    If all points coincide, it is 1. A median of 0 is an error if some points differ.
 
     Parameters
     ----------
@@ -195,26 +194,17 @@ def scale_from_rule(
     """
     sigma, owner = kernel.sigma, type(kernel).__name__
     if not isinstance(sigma, str):
-        scale = check_positive(sigma, "sigma", owner)
-    elif sigma == "mean":
-        scale = math.sqrt(mean_square())
-    elif sigma == "median":
-        scale = median()
-    else:
+        return numeric_scale(kernel)
+    if sigma not in ("mean", "median"):
         raise ValueError(
             f"sigma of {owner} must be a positive number, 'mean' or 'median'; got {sigma!r}."
         )
-    if not math.isfinite(scale):
-        raise ValueError(
-            f"sigma={sigma!r} of {owner} overflows because the values of X are too large; rescale "
-            "the data."
-        )
-    if isinstance(sigma, str) and scale <= resolution:
-        scale = 0.0
-    if scale == 0 and sigma == "median" and math.sqrt(mean_square()) > resolution:
+    scale = math.sqrt(mean_square()) if sigma == "mean" else median()
+    if not scale <= resolution:
+        return _checked_scale(scale, kernel, dtype)
+    if sigma == "median" and math.sqrt(mean_square()) > resolution:
         raise ValueError(
             f"sigma='median' of {owner} is 0: more than half of the pairs coincide. Use "
             "sigma='mean' or a number."
         )
-    _check_scale(scale, sigma, owner, dtype)
-    return scale if scale > 0 else 1.0
+    return 1.0

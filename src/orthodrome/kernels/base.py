@@ -309,50 +309,31 @@ def block_dtype(a: Prepared, b: Prepared) -> np.dtype[Any]:
     return np.result_type(a.dtype, b.dtype)
 
 
-def rectangular_block(kernel: Kernel, a: Prepared, b: Prepared) -> Array:
+def symmetric_block(kernel: Kernel, a: Prepared) -> Array:
+    """Evaluate k(X, X) from the tiles on and above the diagonal, in threads."""
+    return rectangular_block(kernel, a, a, symmetric=True)
+
+
+def rectangular_block(
+    kernel: Kernel, a: Prepared, b: Prepared, *, symmetric: bool = False
+) -> Array:
     """Evaluate a block tile by tile, in threads."""
     block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
+    starts = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
+    tiles = [(slice(i, i + TILE), slice(j, j + TILE)) for i, j in starts if j >= i or not symmetric]
 
-    def write(i: int, j: int, tile: Array) -> None:
-        block[i : i + TILE, j : j + TILE] = tile
-
-    corners = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
-    _visit_tiles(kernel, a, b, corners, write)
-    return block
-
-
-def symmetric_block(kernel: Kernel, a: Prepared) -> Array:
-    """Evaluate k(X, X) from the tiles on and above the diagonal."""
-    block = np.empty((len(a), len(a)), dtype=a.dtype)
-
-    def write(i: int, j: int, tile: Array) -> None:
-        if i == j:  # the two halves may be rounded differently
-            tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
-        else:
-            block[j : j + TILE, i : i + TILE] = tile.T.conj()
-        block[i : i + TILE, j : j + TILE] = tile
-
-    corners = [(i, j) for i in range(0, len(a), TILE) for j in range(i, len(a), TILE)]
-    _visit_tiles(kernel, a, a, corners, write)
-    return block
-
-
-def _visit_tiles(
-    kernel: Kernel,
-    a: Prepared,
-    b: Prepared,
-    corners: list[tuple[int, int]],
-    write: Callable[[int, int, Array], None],
-) -> None:
-    """Evaluate the tiles with these corners, in threads, and pass each to `write`."""
-    dtype = block_dtype(a, b)
-
-    def visit(worker: int, n_workers: int) -> None:
-        buffer = np.empty(TILE * TILE, dtype=dtype)
-        for i, j in corners[worker::n_workers]:
-            rows, columns = a[i : i + TILE], b[j : j + TILE]
-            out = buffer[: len(rows) * len(columns)].reshape(len(rows), len(columns))
-            write(i, j, kernel.evaluate(rows, columns, out))
+    def evaluate_tiles(worker: int, n_workers: int) -> None:
+        buffer = np.empty(TILE * TILE, dtype=block.dtype)
+        for rows, columns in tiles[worker::n_workers]:
+            left, right = a[rows], b[columns]
+            out = buffer[: len(left) * len(right)].reshape(len(left), len(right))
+            tile = kernel.evaluate(left, right, out)
+            if symmetric and rows == columns:  # the two halves may be rounded differently
+                tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
+            elif symmetric:
+                block[columns, rows] = tile.T.conj()
+            block[rows, columns] = tile
 
     work = VALUE_WORK * len(a) * len(b)
-    run_in_threads(visit, len(corners), serial=not kernel.threadsafe, work=work)
+    run_in_threads(evaluate_tiles, len(tiles), serial=not kernel.threadsafe, work=work)
+    return block

@@ -14,20 +14,13 @@ from .._core.types import Array, Floats
 from ._prepared import (
     Prepared,
     finite_squared_norms,
+    inner_products,
     largest_entry,
     smallest_accurate,
     squared_norms,
     unit_rows,
 )
 from .base import Kernel, _contiguous, block_dtype, resolve_gamma
-
-
-def _products(a: Prepared, b: Prepared, out: Array | None) -> Array:
-    """Return inner products of the rows of two prepared sets."""
-    if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
-        products = a.coordinates @ b.coordinates.T
-        return products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
-    return np.matmul(a.coordinates, b.coordinates.T, out=out)
 
 
 class _DotProduct(Kernel):
@@ -45,7 +38,7 @@ class _DotProduct(Kernel):
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block f(<a_i, b_j>)."""
-        block = _products(a, b, out)
+        block = inner_products(a, b, out)
         self._apply(block)
         return block
 
@@ -90,14 +83,7 @@ class Linear(_DotProduct):
             )
 
 
-class _WithGamma(_DotProduct):
-    gamma: float | None
-
-    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        self.gamma_ = resolve_gamma(self, X)
-
-
-class Polynomial(_WithGamma):
+class Polynomial(_DotProduct):
     r"""Polynomial kernel, scikit-learn's ``polynomial`` or ``poly``.
 
     .. math:: k(x, y) = (\gamma \langle x, y \rangle + c_0)^{\text{degree}}
@@ -125,7 +111,7 @@ class Polynomial(_WithGamma):
         self.coef0 = coef0
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        super()._resolve(X, sample_weight)
+        self.gamma_ = resolve_gamma(self, X)
         degree = check_positive(self.degree, "degree", "Polynomial")
         check_number(self.coef0, "coef0", "Polynomial")
         self.positive_definite = degree == round(degree) and self.coef0 >= 0
@@ -148,7 +134,7 @@ class Polynomial(_WithGamma):
         return super()._values(products)
 
 
-class Sigmoid(_WithGamma):
+class Sigmoid(_DotProduct):
     r"""Sigmoid kernel; not positive definite.
 
     .. math:: k(x, y) = \tanh(\gamma \langle x, y \rangle + c_0)
@@ -175,7 +161,7 @@ class Sigmoid(_WithGamma):
         self.coef0 = coef0
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
-        super()._resolve(X, sample_weight)
+        self.gamma_ = resolve_gamma(self, X)
         check_number(self.coef0, "coef0", "Sigmoid")
 
     def _apply(self, block: Array) -> None:

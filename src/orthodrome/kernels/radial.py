@@ -17,7 +17,7 @@ import scipy.sparse
 from .._core.checks import check_positive
 from .._core.types import Array, Floats, Indices
 from . import _loops
-from ._prepared import Prepared, finite_squared_norms
+from ._prepared import Prepared, finite_squared_norms, inner_products
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import Kernel, resolve_gamma
 
@@ -26,15 +26,11 @@ from .base import Kernel, resolve_gamma
 _CANCELLATION = {np.dtype(np.float64): 1e-4, np.dtype(np.float32): 0.05}
 
 
-def _threshold(a: Prepared, b: Prepared) -> float:
-    """Return the threshold for the less precise of two sets."""
-    return max(_CANCELLATION[a.dtype], _CANCELLATION[b.dtype])
-
-
 def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Array:
     """Return squared distances between prepared points, accurate also for near points."""
+    threshold = max(_CANCELLATION[a.dtype], _CANCELLATION[b.dtype])
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
-        return _sparse_squared_distances(a, b)
+        return _sparse_squared_distances(a, b, threshold)
     dtype = np.result_type(a.dtype, b.dtype)
     left, right = (points.coordinates.astype(dtype, copy=False) for points in (a, b))
     block = np.matmul(left, right.T, out=out)
@@ -44,17 +40,16 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
     if not block.shape == sizes == (len(left), len(right)) or left.shape[1:] != right.shape[1:]:
         # only a forged model file has such points; the compiled loop does not check bounds
         raise ValueError("The points of the model have inconsistent shapes. Fit the model again.")
-    _loops.distances_from_products(block, left, right, a.per_point, b.per_point, _threshold(a, b))
+    _loops.distances_from_products(block, left, right, a.per_point, b.per_point, threshold)
     return block
 
 
-def _sparse_squared_distances(a: Prepared, b: Prepared) -> Array:
-    products = a.coordinates @ b.coordinates.T
-    block = products.toarray() if scipy.sparse.issparse(products) else np.asarray(products)
+def _sparse_squared_distances(a: Prepared, b: Prepared, threshold: float) -> Array:
+    block = inner_products(a, b)
     totals = np.add.outer(a.per_point, b.per_point)
     block *= -2
     block += totals
-    i, j = np.nonzero(block <= _threshold(a, b) * totals)
+    i, j = np.nonzero(block <= threshold * totals)
     if len(i):
         block[i, j] = paired_squared_distances(a.coordinates, b.coordinates, i, j)
     return block
@@ -212,7 +207,6 @@ def resolve_sigma(
 ) -> float:
     """Return ``kernel.sigma`` as a number, computed from X if it is "mean" or "median".
 
-    If all points coincide, the scale is 1. A median of 0 is an error if some points differ.
     Distances up to `resolution` are treated as 0.
     """
     return scale_from_rule(

@@ -85,34 +85,32 @@ class Checkpoint:
         try:
             with open(self.path, "rb") as file:
                 archive = Arrays(file, os.fstat(file.fileno()).st_size)
-                meta = json.loads(str(archive["meta"])) if "meta" in archive.names else None
-                if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
-                    raise ValueError(f"its format is not {_FORMAT!r}")
-                if meta.get("fingerprint") == self._fingerprint:
-                    return _content(meta, archive, shape)
-        except (OSError, ValueError, RecursionError) as error:
+                record = self._parse(archive, shape)
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} cannot be read as a checkpoint of hebbian ({error}). Delete it to "
                 "start over, or choose another file."
             ) from error
-        raise ValueError(
-            f"{self.path} is the checkpoint of another run: its data, kernel or parameters differ. "
-            "Delete it to start over, or choose another file."
-        )
+        if record is None:
+            raise ValueError(
+                f"{self.path} is the checkpoint of another run: its data, kernel or parameters "
+                "differ. Delete it to start over, or choose another file."
+            )
+        return record
 
-
-def _content(meta: dict[str, Any], archive: Arrays, shape: tuple[int, int]) -> Record:
-    """Return the content; raise if entries are missing or inconsistent."""
-    try:
+    def _parse(self, archive: Arrays, shape: tuple[int, int]) -> Record | None:
+        """Return the content, or None if the file is from another run."""
+        meta: Any = json.loads(str(archive["meta"]))
+        if meta["format"] != _FORMAT:
+            raise ValueError(f"its format is not {_FORMAT!r}")
+        if meta["fingerprint"] != self._fingerprint:
+            return None
         arrays: Any = {name: archive[name] for name in _ARRAYS}
         state = State(**arrays, **meta["numbers"])
         record = Record(state, int(meta["seed"]), list(meta["history"]), meta["diverged"])
-        consistent = _is_consistent(record, shape)
-    except (LookupError, TypeError) as error:
-        raise ValueError(f"an entry is missing: {error}") from error
-    if not consistent:
-        raise ValueError("its arrays, counts or history are inconsistent")
-    return record
+        if not _is_consistent(record, shape):
+            raise ValueError("its arrays, counts or history are inconsistent")
+        return record
 
 
 def _is_consistent(record: Record, shape: tuple[int, int]) -> bool:

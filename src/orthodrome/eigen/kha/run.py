@@ -30,7 +30,6 @@ _MIN_DAMPING = 2.0**-20
 # Full gains would destroy a good start, and small gains would not improve a bad one: t begins at
 # 1 / (residual of a pilot) passes, within these limits (experiments/kha/starts.py).
 _HEAD_STARTS = (3.0, 1000.0)
-_MAX_ZEROS = 2**24  # coefficients of components beyond the rank; a few are harmless
 _N_SAMPLED = 32  # number of rows to check
 
 
@@ -90,12 +89,7 @@ class Run:
     callback: Callback | None = None
 
     def __post_init__(self) -> None:
-        settings, operator, n = self.settings, self.operator, self.operator.shape[0]
-        if self.r > n and self.r * n > _MAX_ZEROS:
-            raise ValueError(
-                f"n_components of hebbian is {self.r}, but a matrix of {n} rows has at most {n} "
-                "components."
-            )
+        settings, operator = self.settings, self.operator
         check_semidefinite(operator)
         self.block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
         self.gains = Gains(settings, operator)

@@ -33,7 +33,7 @@ _MAX_LENGTH = 1e75  # fourth powers of larger lengths overflow
 
 @dataclass(frozen=True)
 class Hebbian(Solver):
-    """The Kernel Hebbian Algorithm: a rough solution after one or two passes over the matrix.
+    r"""The Kernel Hebbian Algorithm: a rough solution after one or two passes over the matrix.
 
     The matrix must be positive semidefinite. If one block holds all rows, or the pairs are more
     than a fifth of them, LAPACK is exact and cheaper and is used instead, without a checkpoint.
@@ -46,8 +46,34 @@ class Hebbian(Solver):
 
     Parameters
     ----------
-    gain, eta0, mu, xi, n_passes, tol, start, block_size, checkpoint
-        As in :func:`~orthodrome.eigen.hebbian`.
+    gain : {"constant", "t", "et", "smd"}, default="et"
+        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: also
+        divided by the estimated eigenvalue of each component (eq. 12, 13). KHA-SMD: stochastic
+        meta-descent on the logarithms of those gains (eq. 16, 21).
+    eta0 : float or "auto", default="auto"
+        A number is η0 of the paper, with the gains of the paper. "auto" needs no tuning; see Notes.
+    mu : float or "auto", default="auto"
+        KHA-SMD: the gain of the log-gains.
+    xi : float, default=0.99
+        KHA-SMD: decay of the memory of past steps.
+    n_passes : int, default=50
+        Maximum number of passes over the data.
+    tol : float, default=1e-2
+        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
+        returned is at most tol times the largest eigenvalue.
+    start : {"pilot", "orthonormal", "nystroem", "paper", "sparse"}, default="pilot"
+        "pilot": the principal components within the span of a few points. "nystroem": the same
+        with points drawn by randomly pivoted Cholesky. "orthonormal": random coefficients over a
+        few points, orthonormal in feature space. "paper": A ~ N(0, 1/(rl)), which needs a product
+        with K'. "sparse": the same over a few points.
+    block_size : int, optional
+        Samples per block; the iterates do not depend on it, except for rounding errors. Default:
+        256, or as many rows of K' as fit in 256 MiB, but at least 32.
+    checkpoint : str or path, optional
+        File to which the state is written after each pass. If the file exists, the same call
+        continues from it and gives the same result as an uninterrupted run; a file for other data,
+        kernel or parameters raises a ValueError. (`n_passes` and `tol` may differ, to extend a
+        finished run, unless an order was given.)
     random_state : int, RandomState, Generator or None
         Source of the start and of the order of visits.
     initial : ndarray of shape (n, m), "nystroem" or HebbianResult, optional
@@ -56,6 +82,20 @@ class Hebbian(Solver):
     memory_budget : str or number, optional
         Maximum memory for the rows of a block (at most 256 MiB), and for the whole matrix if LAPACK
         is used. Default: not checked.
+
+    Notes
+    -----
+    Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
+    :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
+    before the i-th; at each sample all gains are scaled down until
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA use a fraction of the largest of
+    these gains, KHA without decay. KHA-SMD starts from :math:`\rho = 0` with
+    :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. With
+    a pilot start, t begins at 3 to 1000 passes, more if the residual of the pilot is small; also
+    with coefficients given as `initial`, unless they are no better than a random start.
+    Results do not depend on the scale of the kernel. If a pass diverges, it is undone and
+    repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
+    ends after the last good pass.
     """
 
     gain: str = "et"
@@ -136,20 +176,13 @@ def hebbian(
     operator: Any,
     n_components: int,
     *,
-    gain: str = "et",
-    eta0: float | str = "auto",
-    mu: float | str = "auto",
-    xi: float = 0.99,
     n_passes: int = 50,
-    tol: float = 1e-2,
     start: str = "orthonormal",
     initial: ArrayLike | HebbianResult | None = None,
     order: ArrayLike | None = None,
-    block_size: int | None = None,
     polish: bool = True,
-    checkpoint: Any = None,
     callback: Callback | None = None,
-    random_state: Any = None,
+    **options: Any,
 ) -> HebbianResult:
     r"""Find leading eigenvectors with the Kernel Hebbian Algorithm (KHA) or its variants.
 
@@ -170,64 +203,27 @@ def hebbian(
         K', symmetric and positive semidefinite: K in :class:`~orthodrome.gram.Centered` for kernel
         PCA, in :class:`~orthodrome.gram.Tangent` for kernel PGA. Each pass reads every row once.
     n_components : int
-        Number of components, r. Components beyond the rank of K' are zeros.
-    gain : {"constant", "t", "et", "smd"}, default="et"
-        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: also
-        divided by the estimated eigenvalue of each component (eq. 12, 13). KHA-SMD: stochastic
-        meta-descent on the logarithms of those gains (eq. 16, 21).
-    eta0 : float or "auto", default="auto"
-        A number is η0 of the paper, with the gains of the paper. "auto" needs no tuning; see Notes.
-    mu : float or "auto", default="auto"
-        KHA-SMD: the gain of the log-gains.
-    xi : float, default=0.99
-        KHA-SMD: decay of the memory of past steps.
+        Number of components, r, at most l. Components beyond the rank of K' are zeros.
     n_passes : int, default=50
-        Maximum number of passes over the data in this call.
-    tol : float, default=1e-2
-        Stop after a pass when the estimated residual ‖K'v - λv‖ of every pair that would be
-        returned is at most tol times the largest eigenvalue.
+        Maximum number of passes over the data in this call; 0 returns the start.
     start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
-        "orthonormal": random coefficients over a few points, orthonormal in feature space.
-        "pilot": the principal components within the span of a few points. "nystroem": the same
-        with points drawn by randomly pivoted Cholesky. "paper": A ~ N(0, 1/(rl)), which needs a
-        product with K'. "sparse": the same over a few points.
+        As in :class:`~orthodrome.eigen.Hebbian`.
     initial : ndarray of shape (r, l) or HebbianResult, optional
         Coefficients to start from instead, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
         Order in which samples are visited. Default: a random permutation for each pass.
-    block_size : int, optional
-        Samples per block; the iterates do not depend on it, except for rounding errors. Default:
-        256, or as many rows of K' as fit in 256 MiB, but at least 32.
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
-    checkpoint : str or path, optional
-        File to which the state is written after each pass. If the file exists, the same call
-        continues from it and gives the same result as an uninterrupted run; a file for other data,
-        kernel or parameters raises a ValueError. (`n_passes` and `tol` may differ, to extend a
-        finished run, unless `order` was given.)
     callback : callable, optional
         Called with each entry of the history as it is made.
-    random_state : int, RandomState, Generator or None
-        Source of the start and of the order of visits.
+    **options
+        Other parameters of :class:`~orthodrome.eigen.Hebbian`: gains, tolerance, block size,
+        checkpoint file and seed.
 
     Returns
     -------
     HebbianResult
         Coefficients, eigenvalues, eigenvectors, estimated residuals, status, history.
-
-    Notes
-    -----
-    Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
-    :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
-    before the i-th; at each sample all gains are scaled down until
-    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA use a fraction of the largest of
-    these gains, KHA without decay. KHA-SMD starts from :math:`\rho = 0` with
-    :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. With
-    a pilot start, t begins at 3 to 1000 passes, more if the residual of the pilot is small; also
-    with coefficients given as `initial`, unless they are no better than a random start.
-    Results do not depend on the scale of the kernel. If a pass diverges, it is undone and
-    repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
-    ends after the last good pass.
 
     References
     ----------
@@ -247,15 +243,13 @@ def hebbian(
     """
     if not isinstance(operator, GramOperator):
         operator = DenseGram(operator)
-    n_passes = check_integer(n_passes, "n_passes", "hebbian", minimum=0)
-    settings = Hebbian(
-        gain, eta0, mu, xi, max(n_passes, 1), tol, start, block_size, checkpoint, random_state
-    )
-    r = check_integer(n_components, "n_components", "hebbian")
+    settings, n = Hebbian(start=start, **options), operator.shape[0]
+    check_integer(n_passes, "n_passes", "hebbian", minimum=0)
+    r = check_integer(n_components, "n_components", "hebbian", maximum=n)
     check_flag(polish, "polish", "hebbian")
     check_callback(callback, "hebbian")
-    given = _checked_initial(initial, r, gain, operator)
-    orders = _check_order(order, n_passes, operator.shape[0])
+    given = _checked_initial(initial, r, settings.gain, operator)
+    orders = _check_order(order, n_passes, n)
     return Run(settings, operator, r, given, n_passes, orders, polish, callback).result()
 
 
