@@ -20,7 +20,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,8 @@ def converted(contents: Sequence[bytes], source: Source, entry: DatasetEntry) ->
 
 
 def _read(source: Source, folder: Path) -> list[bytes]:
-    return [(folder / name).read_bytes() for name in source.file_names]
+    names = [PurePosixPath(url.partition("#")[0]).name for url in source.urls]
+    return [(folder / name).read_bytes() for name in names]
 
 
 def unpacked(content: bytes, url: str) -> bytes:

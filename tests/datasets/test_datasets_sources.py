@@ -75,7 +75,7 @@ def test_head_of_a_published_table(name):
 
 
 def table_of(content, name="haberman", **options):
-    return converted([content], Source((), ("x.data",), "text_table", options), registry()[name])
+    return converted([content], Source(("x.data",), "text_table", options), registry()[name])
 
 
 def test_labels_are_replaced_in_the_class_only():

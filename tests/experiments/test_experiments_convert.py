@@ -40,7 +40,7 @@ def test_arff_in_an_archive():
         [63.0278175, 22.55258597, 39.60911701, 40.47523153, 98.67291675, -0.254399986]
     ]
     assert fields["target_names"].tolist() == ["Hernia"]
-    source = Source((), ("x.arff",), "arff_table")
+    source = Source(("x.arff",), "arff_table")
     with pytest.raises(ValueError, match="no line '@data'"):
         converted([b"@relation x"], source, entry)
 

@@ -55,7 +55,7 @@ SETS = {version: b"a,class\n" + b"%d,x\n" % version * 300 for version in (1, 2)}
 def load_set(path, version, **options):
     """Load a data set of one version, with this file in the cache."""
     texts = dict.fromkeys(("title", "description", "source_url", "license"), "of a test")
-    source = Source(0, ("https://example.org/set.data",), "text_table", {"header": 1})
+    source = Source(("https://example.org/set.data",), "text_table", {"header": 1})
     known = DatasetEntry(
         "set", path.name, "", "", "table", **texts, columns=("a", "class"), sources=(source,)
     )

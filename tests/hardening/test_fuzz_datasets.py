@@ -186,7 +186,7 @@ def test_changed_published_files_are_read_or_refused(parser, number, tmp_path):
     reader, facts, names, make = RAW[parser]
     contents = make(tmp_path)
     urls = tuple(f"https://example.org/{name}" for name in names)
-    source = Source(0, urls, parser, OPTIONS.get(parser, {}))
+    source = Source(urls, parser, OPTIONS.get(parser, {}))
     known = entry("nowhere.csv", reader, sources=(source,), **facts)
     for which, name in enumerate(names):
 

@@ -10,12 +10,8 @@ import csv
 import importlib.util
 import io
 import os
-import re
-import socket
 import sys
 import tempfile
-import urllib.request
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -79,18 +75,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(data_home: Folder | None) -> list[Path]:
-    """Return the folders to search, in order; the cache is last.
-
-    Parameters
-    ----------
-    data_home : str, path-like or None
-        The folder to search first.
-
-    Returns
-    -------
-    folders : list of pathlib.Path
-        Distinct folders, which need not exist.
-    """
+    """Return the distinct folders to search, in order: `data_home`, the variable, the cache."""
     given = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
     folders = [
         _expand(folder, name)
@@ -119,10 +104,6 @@ def store_file(content: bytes, file: Path) -> None:
 # ---------------------------------------------------------------------------- downloads
 
 
-class _WrongArrays(ValueError):
-    """The arrays of a source are not those of the registry."""
-
-
 def fetch_dataset(
     entry: DatasetEntry, folders: Sequence[Path], *, network: bool, verbose: bool
 ) -> tuple[dict[str, Any], str]:
@@ -133,14 +114,12 @@ def fetch_dataset(
     Raises
     ------
     FileNotFoundError
-        If no source is available; the message says which file to place where.
-    ValueError
-        If a source has other arrays than the registry, and no other source is valid.
+        If no source has the arrays of the registry; the message has the reason for each source,
+        and says which file to place where.
     """
     reasons: list[str] = []
-    any_mismatch = False
     for source in entry.sources:
-        if not (network or source.local) or not (source.data_id or source.parser in CONVERTERS):
+        if not (network or source.local) or source.parser not in CONVERTERS:
             continue
         try:
             content = _fetch(source, entry, verbose)
@@ -149,11 +128,9 @@ def fetch_dataset(
             # requests' long messages end with the cause
             text = str(error)[-160:] if isinstance(error, OSError) else str(error)
             reasons.append(f"{source}: {type(error).__name__}: {text}")
-            any_mismatch = any_mismatch or isinstance(error, _WrongArrays)
             continue
         return fields, str(source) if source.local else _store(content, source, entry)
-    message = missing_message(entry, folders, reasons)
-    raise ValueError(message) if any_mismatch else FileNotFoundError(message)
+    raise FileNotFoundError(missing_message(entry, folders, reasons))
 
 
 def read_checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
@@ -169,7 +146,7 @@ def check_arrays(
     """Raise a ValueError with both hashes if the arrays are not those of the registry."""
     found = arrays_sha256(fields)
     if found != entry.arrays_sha256:
-        raise _WrongArrays(
+        raise ValueError(
             f"{origin} does not hold the arrays of {entry.name!r} in the registry: "
             f"expected SHA-256 {entry.arrays_sha256} over the parsed arrays, found {found}.{advice}"
         )
@@ -211,8 +188,6 @@ def _store(content: bytes, source: Source, entry: DatasetEntry) -> str:
 
 def _fetch(source: Source, entry: DatasetEntry, verbose: bool) -> bytes:
     """Return the content of the file in the format that the reader expects."""
-    if source.data_id:
-        return _openml_table(source, entry)
     if source.local:
         names = [url.removeprefix("package:").partition("/") for url in source.urls]
         files = [resources.files(name).joinpath(file).read_bytes() for name, _, file in names]
@@ -236,34 +211,6 @@ def download(source: Source, verbose: bool) -> list[bytes]:
             fetch(url.partition("#")[0], str(file), None)
             contents.append(file.read_bytes())
     return contents
-
-
-def _openml_table(source: Source, entry: DatasetEntry) -> bytes:
-    """Return features and target of an OpenML data set as a CSV file."""
-    from sklearn.datasets import fetch_openml
-
-    if importlib.util.find_spec("pandas") is None:
-        raise ImportError("Tables of OpenML need pandas: pip install 'orthodrome[data]'")
-    if not urllib.request.getproxies():
-        # Without network this fails at once; fetch_openml would retry for seconds.
-        socket.getaddrinfo("www.openml.org", 443)
-    with warnings.catch_warnings():
-        # fetch_openml warns at each retry; the final error has the same text.
-        warnings.filterwarnings("ignore", "A network error occurred", UserWarning)
-        # The pandas parser may round the last digit. No cache: we store the checked file ourselves.
-        found = fetch_openml(
-            data_id=source.data_id, as_frame=True, parser="liac-arff", cache=False, n_retries=1
-        )
-    rows = found.frame[[*found.feature_names, *found.target_names]].astype(object).to_numpy()
-    texts = [[_text(value) for value in row] for row in rows]
-    return table_file(texts, source.options, entry)
-
-
-def _text(value: Any) -> str:
-    """Return a cell as text: empty if missing, without a decimal point if a whole number."""
-    if value is None or value != value:
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 # ---------------------------------------------------------------------------- converters
@@ -304,7 +251,7 @@ def lines_of(content: bytes) -> list[str]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
-    return [line.strip() for line in re.split(r"\r\n|\r|\n", text) if line.strip()]
+    return [line.strip() for line in io.StringIO(text, newline=None) if line.strip()]
 
 
 def fields_of(lines: Iterable[str], options: Options) -> list[list[str]]:
@@ -312,10 +259,6 @@ def fields_of(lines: Iterable[str], options: Options) -> list[list[str]]:
     if delimiter == "space":  # any number of blanks and tabs
         return [line.split() for line in lines]
     return [[cell.strip() for cell in line.split(delimiter)] for line in lines]
-
-
-def _same_file(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
-    return files[0]
 
 
 def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry) -> bytes:
@@ -333,6 +276,6 @@ def _halved_image(files: Sequence[bytes], options: Options, entry: DatasetEntry)
 #: Converters by the name of the parser in the registry.
 CONVERTERS: dict[str, Converter] = {
     "text_table": _text_table,
-    "same_file": _same_file,
+    "same_file": lambda files, options, entry: files[0],
     "halved_image": _halved_image,
 }

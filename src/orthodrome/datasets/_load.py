@@ -74,9 +74,8 @@ def load(
     The file of the data set (such as ``uci/iris.csv``) is searched in `data_home`, in the folder of
     the environment variable ``ORTHODROME_DATA``, and in the cache (:func:`cache_folder`). If it is
     in none of them, copies in scikit-learn and scikit-image are used (wine, camera_256,
-    camera_512), or tables and images are downloaded and stored in the cache: with scikit-learn's
-    ``fetch_openml`` if the data set is on OpenML, else with pooch (``pip install
-    'orthodrome[data]'``). The script ``experiments/data/convert.py`` of the repository downloads
+    camera_512), or tables and images are downloaded with pooch (``pip install 'orthodrome[data]'``)
+    and stored in the cache. The script ``experiments/data/convert.py`` of the repository downloads
     and converts data sets in other formats (digits, faces, landmarks, motion, connectomes).
 
     Parameters

@@ -35,7 +35,7 @@ def read_fields(content: bytes, entry: DatasetEntry) -> Fields:
 def _read_table(content: bytes, entry: DatasetEntry) -> Fields:
     """Read features, target and extra columns of a CSV file with a header."""
     features: dict[str, Any] = {}
-    targets: dict[str, list[str]] = {}
+    targets: dict[str, Sequence[str]] = {}
     extras: Fields = {"categories": {}} if entry.categorical_columns else {}
     for name, values in _csv_columns(content, entry).items():
         if name == "class" or name.startswith("target_"):
@@ -57,31 +57,25 @@ def _read_landmark_table(content: bytes, entry: DatasetEntry) -> Fields:
     return fields | {"data": landmarks, "landmarks": landmarks}
 
 
-def _csv_columns(content: bytes, entry: DatasetEntry) -> dict[str, list[str]]:
+def _csv_columns(content: bytes, entry: DatasetEntry) -> dict[str, Sequence[str]]:
     rows = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
     if len(rows) < 2:
         raise ValueError(f"{entry.path} needs a header and at least one row.")
-    header = rows.pop(0)
-    for line, row in enumerate(rows, start=2):
-        if len(row) != len(header):
+    for line, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
             raise ValueError(
-                f"{entry.path}, row {line}: expected {len(header)} fields as in the header, "
+                f"{entry.path}, row {line}: expected {len(rows[0])} fields as in the header, "
                 f"found {len(row)}."
             )
-    return dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    return {name: column for name, *column in zip(*rows, strict=True)}
 
 
 def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> Floats:
-    column = np.empty(len(values))
-    for row, text in enumerate(values):
-        try:
-            column[row] = float(text) if text else np.nan
-        except ValueError:
-            raise ValueError(
-                f"{entry.path}, row {row + 2}, column {name!r}: {text!r} is not a number; "
-                "leave the field empty if the value is missing."
-            ) from None
-    return column
+    """Return numbers, with NaN for empty fields."""
+    try:
+        return np.array([text or "nan" for text in values], dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(f"{entry.path}, column {name!r}: {error}.") from None
 
 
 def _category_indices(values: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
@@ -99,13 +93,12 @@ def _extra_column(values: Sequence[str]) -> Array:
         return column
 
 
-def _table_target(targets: dict[str, list[str]], entry: DatasetEntry) -> Target:
+def _table_target(targets: dict[str, Sequence[str]], entry: DatasetEntry) -> Target:
     """Return class codes from the column ``class``, or numbers from the columns ``target_*``."""
-    labels = targets.get("class")
+    labels = targets.pop("class", None)
+    if labels and "" in labels:
+        raise ValueError(f"{entry.path}, row {labels.index('') + 2}: the class label is empty.")
     if labels or not targets:
-        if labels and "" in labels:
-            row = labels.index("") + 2
-            raise ValueError(f"{entry.path}, row {row}: the class label is empty.")
         return _encode_labels(labels)
     numbers = [_numeric_column(values, name, entry) for name, values in targets.items()]
     return np.column_stack(numbers), [name.removeprefix("target_") for name in targets]
@@ -182,19 +175,17 @@ def _read_pen_strokes(content: bytes, entry: DatasetEntry) -> Fields:
     return _split_fields(fields, int(np.count_nonzero(arrays["is_test"] == 0)))
 
 
-def _read_images(content: bytes, entry: DatasetEntry) -> Fields:
-    arrays = _npz_arrays(content, entry, "X", "y")
-    images = arrays["X"]
-    names, target = _entry_names("pixel", images), _read_target(arrays)
-    return _fields(images.reshape(len(images), -1), names, target, images=images)
-
-
-def _read_landmarks(content: bytes, entry: DatasetEntry) -> Fields:
+def _read_samples(content: bytes, entry: DatasetEntry) -> Fields:
+    """Read images, landmarks or matrices; the name of the reader is the name of the field."""
     arrays = _npz_arrays(content, entry, "X")
-    views = {"landmarks": arrays["X"]}
-    if "outlines" in arrays:
-        views["outlines"] = arrays["outlines"]
-    return _fields(arrays["X"], _coordinate_names(arrays["X"]), _read_target(arrays), **views)
+    samples, what = arrays["X"], entry.reader
+    if what == "landmarks":
+        names = _coordinate_names(samples)
+    else:
+        names = _entry_names("pixel" if what == "images" else "entry", samples)
+    data = samples.reshape(len(samples), -1) if what == "images" else samples
+    views = {what: samples} | {key: arrays[key] for key in ("outlines",) if key in arrays}
+    return _fields(data, names, _read_target(arrays), **views)
 
 
 def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
@@ -204,12 +195,6 @@ def _read_motion(content: bytes, entry: DatasetEntry) -> Fields:
     names = [f"{joint}_{axis}" for joint in arrays["joints"] for axis in "xyz"]
     fields = _fields(frames.reshape(len(frames), -1), names, frames=frames, frames_per_second=rate)
     return fields | {name: arrays[name] for name in kept}
-
-
-def _read_matrices(content: bytes, entry: DatasetEntry) -> Fields:
-    arrays = _npz_arrays(content, entry, "X", "y")
-    names, target = _entry_names("entry", arrays["X"]), _read_target(arrays)
-    return _fields(arrays["X"], names, target, matrices=arrays["X"])
 
 
 def read_picture(content: bytes, name: str) -> Array:
@@ -253,10 +238,10 @@ _READERS: dict[str, Callable[[bytes, DatasetEntry], Fields]] = {
     "landmark_table": _read_landmark_table,
     "split_images": _read_split_images,
     "pen_strokes": _read_pen_strokes,
-    "images": _read_images,
-    "landmarks": _read_landmarks,
+    "images": _read_samples,
+    "landmarks": _read_samples,
     "motion": _read_motion,
-    "matrices": _read_matrices,
+    "matrices": _read_samples,
     "image": _read_image,
 }
 

@@ -13,15 +13,8 @@
     Sources to try, in this order; see :class:`Source`.
 
 These sources were verified to give the recorded arrays: wine in scikit-learn, camera in
-scikit-image, the motion files of CMU, and the connectomes in geomstats. All other OpenML IDs and
-URLs are copied from public pages and were not verified. If a source returns other arrays, the next
-source is tried.
-
-Some data sets are not fetched from OpenML because its copy seems to differ: glass (other order of
-rows), vertebral_column_3c (only two decimals), german_credit (words instead of codes), liver_bupa
-(another target). Nor are mnist and pendigits, because the original files are smaller. Kaggle
-publishes pima_diabetes and the connectomes, but requires an account. So they are fetched from
-OpenML and GitHub.
+scikit-image, the motion files of CMU, and the connectomes in geomstats. All other URLs are copied
+from public pages and were not verified. If a source returns other arrays, the next source is tried.
 """
 
 from __future__ import annotations
@@ -32,7 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from pathlib import PurePosixPath
 from typing import Any
 
 
@@ -42,8 +34,6 @@ class Source:
 
     Parameters
     ----------
-    data_id : int, default=0
-        The ID of the data set on OpenML, or 0 if the source is not OpenML.
     urls : tuple of str
         URLs of the files. The text after ``#`` names a member of an archive. A URL
         ``package:name/path`` means a file of an installed Python package.
@@ -54,26 +44,18 @@ class Source:
         Options of the converter.
     """
 
-    data_id: int = 0
-    urls: tuple[str, ...] = ()
-    parser: str = ""
+    urls: tuple[str, ...]
+    parser: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def local(self) -> bool:
         """Whether the files belong to Python packages, so that no network is needed."""
-        return bool(self.urls) and all(url.startswith("package:") for url in self.urls)
-
-    @property
-    def file_names(self) -> tuple[str, ...]:
-        """Names of the published files, one per URL."""
-        return tuple(PurePosixPath(url.partition("#")[0]).name for url in self.urls)
+        return all(url.startswith("package:") for url in self.urls)
 
     def __str__(self) -> str:
-        if self.data_id:
-            return f"https://www.openml.org/d/{self.data_id}"
         more = f" and {len(self.urls) - 1} more" if len(self.urls) > 1 else ""
-        return "".join(self.urls[:1]) + more
+        return self.urls[0] + more
 
 
 @dataclass(frozen=True)
@@ -145,8 +127,8 @@ def _entry(name: str, columns: str = "", sources: Any = (), **fields: Any) -> Da
     return DatasetEntry(name=name, columns=tuple(columns.split()), sources=parsed, **fields)
 
 
-def _source(data_id: int = 0, urls: Sequence[str] = (), parser: str = "", **options: Any) -> Source:
-    return Source(data_id, tuple(urls), parser, options)
+def _source(urls: Sequence[str], parser: str, **options: Any) -> Source:
+    return Source(tuple(urls), parser, options)
 
 
 def find_entry(name: str, entries: Mapping[str, DatasetEntry]) -> DatasetEntry:
