@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 pytest.importorskip("typer")
-pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 import pandas as pd

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine, make_blobs
 
 pytest.importorskip("typer")
-pytest.importorskip("plotly")
+pytest.importorskip("matplotlib")
 pytest.importorskip("pandas")
 
 import pandas as pd
