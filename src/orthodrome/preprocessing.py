@@ -138,7 +138,8 @@ class TableCleaner(TransformerMixin, BaseEstimator):
                 center = np.nanmean if self.missing == "mean" else np.nanmedian
                 self.fill_values_[i] = center(columns[i])
         if not len(self.get_feature_names_out()):
-            described = ", ".join(f"{name!r} ({kind})" for name, kind in self._described(names))
+            pairs = zip(names, self.kinds_, strict=True)
+            described = ", ".join(f"{name!r} ({kind})" for name, kind in pairs)
             raise ValueError(f"No column holds measurements. The columns are: {described}.")
         return self
 
@@ -196,21 +197,28 @@ class TableCleaner(TransformerMixin, BaseEstimator):
         raw = [np.asarray(X[name]) for name in X.columns] if is_frame else X.T
         return names, [_column(*pair) for pair in zip(names, raw, strict=True)]
 
-    def unknown_categories(self, X: Any) -> list[set[str]]:
-        """Return, for each column of X, the text values that the training data do not have."""
-        names, columns = list(getattr(self, "feature_names_in_", ())), []
-        for name in getattr(X, "columns", ()):
-            known = self.categories_[names.index(name)] if name in names else []
-            cells = {_cell(cell) for cell in np.asarray(X[name])} if known else set()
-            columns.append({cell for cell in cells if cell is not None} - set(known))
-        return columns
+    def missing_cells(self, X: Any) -> dict[str, NDArray[np.bool_]]:
+        """Return which cells of a DataFrame are missing, for each used column of numbers."""
+        found = {}
+        for name, kind in zip(self.feature_names_in_, self.kinds_, strict=True):
+            if kind == "number":
+                values = _column(name, np.asarray(X[name]))
+                is_text = values.dtype == object
+                found[name] = values == np.array(None) if is_text else np.isnan(values)
+        return found
+
+    def unknown_categories(self, X: Any) -> dict[str, set[str]]:
+        """Return values of text columns of a DataFrame that are not in the training data."""
+        found = {}
+        for name, known in zip(self.feature_names_in_, self.categories_, strict=True):
+            if known:
+                cells = {cell for cell in map(_cell, X[name]) if cell is not None}
+                found[str(name)] = cells - set(known)
+        return found
 
     def used_columns(self) -> list[int]:
         """Return the indices of the input columns that are used."""
         return [i for i, kind in enumerate(self.kinds_) if kind == "number" or self.categories_[i]]
-
-    def _described(self, names: list[str]) -> list[tuple[str, str]]:
-        return list(zip(names, self.kinds_, strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the output columns; "name=value" for columns made from text."""

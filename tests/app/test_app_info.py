@@ -222,7 +222,7 @@ def test_every_column_is_described(info):
 @pytest.mark.parametrize(
     ("content", "options", "problem", "d"),
     [
-        (mixed_table(), (), "Use --missing drop", 1),
+        (mixed_table(), (), "use --missing drop", 1),
         (mixed_table(), ("--missing", "error"), "Fill them in", 1),
         ("a,b\nu,x\nu,y\nv,y\nv,x\n", (), "Use --text onehot", 4),
         ("a,b\n1,2\n3,4x\n5,6\n7,8\n", (), "line 3 (data row 2), column 'b': '4x'", 1),

@@ -204,7 +204,7 @@ def test_paths(tmp_path, write, monkeypatch):
     path = write("a.csv", "a\n1\n")
     for option, name in (("labels", "--labels"), ("label_regex", "--label-regex")):
         rejected(path, name, "--label", **{option: "(a)"})
-    rejected(path, "has no landmarks, but --keep-negative", keep_negative=True)
+    rejected(path, "has no landmarks, but", "--keep-negative", keep_negative=True)
     rejected(path, "has no landmarks. Remove --fix-mirrored", fix_mirrored=True)
 
     def forbidden(*_):

@@ -288,18 +288,14 @@ def test_labels():
     assert file.labels("^([a-z]+)_").tolist() == ["edulis", "caerulea"]
     assert file.labels(r"(\d)$").tolist() == ["1", "2"]
     assert file.labels(r"^(\w+)[/\\]", of="images").tolist() == ["photos", "others"]
+    assert file.labels(r"([a-z]+)_(?P<label>\d)").tolist() == ["1", "2"]
     without = parse(PLAIN.replace("IMAGE=photos/c", "IMAGEOF="))
     for call, message in [
-        (lambda: file.labels("^(ed)"), r"id 'caerulea_2' of specimen 2 \(index 1\)"),
-        (lambda: file.labels("(x)?"), r"id 'edulis_1' of specimen 1 \(index 0\)"),
+        (lambda: file.labels("^(ed)"), "no label in 1 of 2 names: 'caerulea_2'"),
+        (lambda: file.labels("(x)?"), "no label in 2 of 2 names"),
         (lambda: file.labels("edulis"), "needs a group"),
         (lambda: file.labels("("), "not a regular expression"),
-        (
-            lambda: file.labels("^(photos)", of="images"),
-            r"image .others.* of specimen 2 \(index",
-        ),
-        (lambda: file.labels("photos", of="images"), "the part of the image that is the label"),
-        (lambda: without.labels("(.)", of="images"), r"no image of specimen 2 \(index 1\), 'caeru"),
+        (lambda: without.labels("(.)", of="images"), "no label in 1 of 2 names: None"),
         (lambda: file.labels("(.)", of="comments"), "of of labels must be one of"),
     ]:
         with pytest.raises(ValueError, match=message):

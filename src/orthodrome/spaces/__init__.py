@@ -11,6 +11,7 @@ from .landmark_text import (
     LandmarkFile,
     TableLandmarks,
     landmarks_from_table,
+    match_labels,
     read_morphologika,
     read_nts,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "landmarks_from_table",
     "log_euclidean_distance",
     "log_euclidean_mean",
+    "match_labels",
     "preshape",
     "procrustes_align",
     "procrustes_distance",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.checks import check_path
 from .._core.types import Floats
@@ -59,6 +60,53 @@ class TableLandmarks(NamedTuple):
 
 def _file(landmarks: Floats, ids: list[str]) -> LandmarkFile:
     return LandmarkFile(landmarks, ids, [None] * len(ids))
+
+
+def match_labels(names: Sequence[str | None], pattern: str) -> NDArray[np.str_]:
+    """Find class labels in the names of specimens.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Names, such as the ids or images of a file.
+    pattern : str
+        A regular expression, searched in each name. The label is the group called ``label``, or
+        else the first group.
+
+    Returns
+    -------
+    ndarray of str
+        One label per name.
+
+    Raises
+    ------
+    ValueError
+        If the pattern is invalid or has no group, or finds no label in a name.
+
+    Examples
+    --------
+    >>> match_labels(["edulis_07", "caerulea_12"], r"^([a-z]+)_")
+    array(['edulis', 'caerulea'], dtype='<U8')
+    """
+    try:
+        expression = re.compile(pattern)
+    except re.error as problem:
+        raise ValueError(f"{pattern!r} is not a regular expression: {problem}.") from None
+    if not expression.groups:
+        raise ValueError(
+            f"{pattern!r} needs a group in parentheses around the label, such as '^([a-z]+)_'."
+        )
+    group: str | int = "label" if "label" in expression.groupindex else 1
+    matches = [expression.search(name or "") for name in names]
+    labels = [match[group] if match else None for match in matches]
+    unmatched = [repr(name) for name, label in zip(names, labels, strict=True) if not label]
+    if unmatched:
+        shown = ", ".join(unmatched[:5]) + (" and others" if len(unmatched) > 5 else "")
+        raise ValueError(
+            f"{pattern!r} finds no label in {len(unmatched)} of {len(names)} names: {shown}. "
+            "Change the pattern."
+        )
+    return np.array(labels, dtype=np.str_)
 
 
 # ---------------------------------------------------------------------------- NTS

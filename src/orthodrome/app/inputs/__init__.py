@@ -56,6 +56,7 @@ _READERS: dict[str, Any] = {
     ".npy": read_npy,
     ".npz": read_npz,
 }
+_ARRAYS = (".npy", ".npz")
 _LANDMARK_SUFFIXES = (".tps", ".nts", ".dta")
 
 
@@ -148,7 +149,14 @@ def read_data(
     (('length', 'width'), ['edulis', 'caerulea'])
     """
     begin = time.perf_counter()
-    found = _open(path, label, columns, labels, label_regex, keep_negative)
+    found = _open(
+        path,
+        label=label,
+        columns=columns,
+        labels=labels,
+        label_regex=label_regex,
+        keep_negative=keep_negative,
+    )
     _check_rules(found, missing, text, fix_mirrored)
     data = _clean(found, missing, text, columns is not None, fix_mirrored)
     return replace(data, read_seconds=time.perf_counter() - begin)
@@ -175,11 +183,10 @@ def read_description(
         The data, what the columns hold, and why other commands would stop.
     """
     begin = time.perf_counter()
-    names = ("label", "columns", "labels", "label_regex", "keep_negative")
-    found = _open(path, *(options.get(name) for name in names))
-    chosen = options.get("columns") is not None
+    found = _open(path, **options)
+    chosen, problem = options.get("columns") is not None, ""
     _check_rules(found, missing, text, fix_mirrored)
-    problem, data = "", None
+    data: Data | None
     try:
         data = _clean(found, missing, text, chosen, fix_mirrored)
     except InputError as error:
@@ -187,9 +194,8 @@ def read_description(
         data = _usable(found, chosen, fix_mirrored)
     if data is not None:
         data = replace(data, read_seconds=time.perf_counter() - begin)
-    return Description(
-        found.path, data, describe_columns(found, text, chosen), problem, len(found.ids)
-    )
+    columns = describe_columns(found, text, chosen)
+    return Description(found.path, data, columns, problem, len(found.ids))
 
 
 def _usable(found: RawTable | Data, chosen: bool, fix_mirrored: bool) -> Data | None:
@@ -206,11 +212,12 @@ def _usable(found: RawTable | Data, chosen: bool, fix_mirrored: bool) -> Data | 
 
 def _open(
     path: str | os.PathLike[str],
-    label: str | None,
-    columns: Sequence[str] | None,
-    labels: str | os.PathLike[str] | None,
-    label_regex: str | None,
-    keep_negative: bool | None,
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    label_regex: str | None = None,
+    keep_negative: bool = False,
 ) -> RawTable | Data:
     """Read a file as it is, with text and missing cells."""
     file = Path(path)
@@ -219,30 +226,19 @@ def _open(
     if suffix in _LANDMARK_SUFFIXES or (suffix == ".txt" and is_landmark_text(file)):
         if columns is not None:
             raise InputError(f"{file} has landmarks and no columns. Remove --columns.")
-        specimens = read_specimens(file, keep_negative=bool(keep_negative))
+        specimens = read_specimens(file, keep_negative=keep_negative)
     else:
         columns = [columns] if isinstance(columns, str) else columns
         own = label if labels is None else None  # with labels, it is a column of that file
         found = _READERS[suffix](file, label=own, columns=columns)
-        is_table = isinstance(found, RawTable) and not found.columns and not found.problem
-        in_table = specimens_of(found) if is_table and columns is None else None
-        if in_table is not None:
-            specimens, own_labels = in_table[:2], in_table[2]
+        if isinstance(found, RawTable) and suffix not in _ARRAYS and columns is None:
+            specimens, own_labels = specimens_of(found)
     if specimens is not None:
-        return label_specimens(
-            file,
-            *specimens,
-            label=label,
-            labels=labels,
-            label_regex=label_regex,
-            found=own_labels,
-        )
+        return label_specimens(file, *specimens, own_labels, label, labels, label_regex)
     if labels is not None or label_regex is not None or keep_negative:
-        options = {"labels": labels, "label-regex": label_regex, "keep-negative": keep_negative}
-        given = next(name for name, value in options.items() if value)
         raise InputError(
-            f"{file} has no landmarks, but --{given} is only for landmarks. Remove it. For labels, "
-            "name their column with --label."
+            f"{file} has no landmarks, but --labels, --label-regex and --keep-negative are only "
+            "for landmarks. Remove them. For labels, name their column with --label."
         )
     return found
 
@@ -251,13 +247,16 @@ def _check_rules(
     found: RawTable | Data, missing: str | None, text: str | None, fix_mirrored: bool
 ) -> None:
     """Raise if an option does not suit the file."""
-    if isinstance(found, RawTable):
-        _check_rule(missing, MISSING_RULES, "missing", "a table")
-        _check_rule(text, TEXT_RULES, "text", "a table")
-    elif found.kind == "shapes":
-        _check_rule(missing, ("error", "drop", "estimate"), "missing", "landmarks")
-    if fix_mirrored and (isinstance(found, RawTable) or found.kind == "table"):
+    is_shapes = isinstance(found, Data) and found.kind == "shapes"
+    rules = [("missing", missing, MISSING_RULES), ("text", text, TEXT_RULES)]
+    if is_shapes:
+        rules = [("missing", missing, ("error", "drop", "estimate"))]
+    elif fix_mirrored:
         raise InputError(f"{found.path} has no landmarks. Remove --fix-mirrored.")
+    for option, value, allowed in rules:
+        if value is not None and value not in allowed:
+            what = "landmarks" if is_shapes else "a table"
+            raise InputError(f"--{option} {value}: for {what}, use one of {', '.join(allowed)}.")
 
 
 def _clean(
@@ -306,44 +305,40 @@ def read_new_rows(
     Data
         The rows.
     """
-    file = Path(path)
-    suffix = _suffix(file)
-    has_landmarks = suffix in _LANDMARK_SUFFIXES
-    is_array = suffix in (".npy", ".npz")
-    if kind == "table" and has_landmarks:
-        raise InputError(f"{path} has landmarks, but the model was fitted to a table. Use a table.")
-    if kind == "shapes":
-        names_of = ("label", "columns", "labels", "label_regex", "keep_negative")
-        data = _open(path, *(options.get(name) for name in names_of))
-        if isinstance(data, RawTable):
-            raise InputError(
-                f"{path} is a table, but the model was fitted to landmarks. Use a file of "
-                "landmarks."
-            )
-        if data.kind == "shapes" and mean is not None:
-            data = treat_like_training(data, mean, reflect=reflected)
-        return complete_landmarks(data, "error") if data.kind == "shapes" else data
-    if cleaner is None or is_array:
-        return read_data(path, columns=None if is_array else columns, **options)
-    names = getattr(cleaner, "feature_names_in_", None)
-    wanted = None if names is None else [str(names[i]) for i in cleaner.used_columns()]
-    raw = _READERS[suffix](file, label=options.get("label"), columns=wanted)
-    return apply_cleaner(cleaner, raw)
-
-
-def _check_rule(value: str | None, allowed: tuple[str, ...], option: str, what: str) -> None:
-    if value is not None and value not in allowed:
-        raise InputError(f"--{option} {value}: for {what}, use one of {', '.join(allowed)}.")
+    suffix = _suffix(Path(path))
+    names = None if suffix in _ARRAYS else columns
+    found: RawTable | Data
+    if kind == "shapes" or suffix in _LANDMARK_SUFFIXES:
+        found = _open(path, **options)
+    elif cleaner is None:
+        found = read_data(path, columns=names, **options)
+    else:
+        if names is not None:
+            names = cleaner.feature_names_in_[cleaner.used_columns()].tolist()
+        found = _READERS[suffix](Path(path), label=options.get("label"), columns=names)
+        if isinstance(found, RawTable):
+            return apply_cleaner(cleaner, found)
+    has_landmarks = isinstance(found, Data) and found.kind == "shapes"
+    if isinstance(found, RawTable) or has_landmarks != (kind == "shapes"):
+        training = "landmarks" if kind == "shapes" else "a table"
+        raise InputError(
+            f"{path} is not {training}, but the model was fitted to {training}. Use a file of the "
+            "same kind."
+        )
+    if not has_landmarks:
+        return found
+    if mean is not None:
+        found = treat_like_training(found, mean, reflect=reflected)
+    return complete_landmarks(found, "error")
 
 
 def _suffix(path: Path) -> str:
     """Return the suffix of a file, in lower case; raise if the file cannot be read."""
-    if path.is_dir():
-        raise InputError(f"{path} is a folder. Give the path of a file.")
     if not path.exists():
         raise FileNotFoundError(f"There is no file {path}. Check the path.")
     if not path.is_file():
-        raise InputError(f"{path} is not a regular file. Save the data in a regular file.")
+        kind = "a folder" if path.is_dir() else "not a regular file"
+        raise InputError(f"{path} is {kind}. Give the path of a file.")
     suffix = path.suffix.lower()
     if suffix in IMAGE_SUFFIXES:
         raise InputError(f"{path} is an image. Use `orthodrome denoise` for images.")

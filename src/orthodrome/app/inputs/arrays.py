@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..._core.arrays import Arrays, read_header
 from ..._core.types import Array
+from ...plots._extras import require
 from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError, RawTable
@@ -143,8 +144,9 @@ def _as_data(
     problem = checks.infinite_value(str(path), X.reshape(len(X), -1), names)
     ids = checks.row_names(len(X))
     if kind == "table" and (problem or np.isnan(X).any()):
+        frame = require("pandas", "Missing values", "cli").DataFrame(X, columns=names)
         given = None if labels is None else labels.tolist()
-        return RawTable(str(path), X, ids, given, label_name, columns=names, problem=problem)
+        return RawTable(str(path), frame, ids, given, label_name, problem=problem)
     if problem:
         raise InputError(problem)
     return Data(str(path), kind, X, names, ids, labels, label_name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.types import Indices
 from ...preprocessing import TableCleaner
 from . import checks
 from .checks import format_names, quote
@@ -17,7 +18,7 @@ MISSING_RULES = ("error", "drop", "mean", "median")
 TEXT_RULES = ("ignore", "onehot", "error")
 
 # Without --missing, incomplete rows are dropped if they are fewer than this fraction.
-_MAX_DROPPED = 0.05
+MAX_DROPPED = 0.05
 
 # Why a column is left out, by its kind.
 _REASONS = {
@@ -50,49 +51,66 @@ def clean(
     Data
         The numbers, with notes on what was left out or filled in.
     """
-    _check_values(raw)
+    _check(raw)
     text = text or ("error" if chosen else "ignore")
+    fills = missing in ("mean", "median")
     filling = "mean" if missing == "mean" else "median"
     cleaner = TableCleaner(missing=filling, text=text, choose_columns=not chosen)
     _fit(cleaner, raw, raw.values)
-    notes = [*raw.notes, *_column_notes(cleaner, raw)]
-    gaps = _gaps(cleaner, raw)
-    keep = ~gaps if missing in (None, "drop") else np.ones(len(gaps), dtype=bool)
+    notes = _column_notes(cleaner, raw)
+    cells = cleaner.missing_cells(raw.values)
+    gaps, unlabelled = _incomplete(cells, raw), _unlabelled(raw)
+    keep = ~unlabelled if fills else ~(gaps | unlabelled)
+    if np.any(gaps | unlabelled):
+        columns = [name for name, each in cells.items() if each.any()]
+        notes.append(_missing_note(raw, columns, gaps, unlabelled, missing))
+    if not keep.all():
+        _fit(cleaner, raw, raw.values[keep])
+    return _as_data(raw, cleaner, np.flatnonzero(keep), notes)
+
+
+def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
+    """Return new rows as numbers, treated like the training data."""
+    _check(raw)
+    notes = []
+    n_gaps = _incomplete(cleaner.missing_cells(raw.values), raw).sum()
+    if n_gaps:
+        notes.append(
+            f"{n_gaps} of {len(raw.ids)} rows have missing cells, which were replaced by the "
+            f"{cleaner.missing} of the training data."
+        )
+    for name, values in cleaner.unknown_categories(raw.values).items():
+        if values:
+            notes.append(
+                f"Column {quote(name)} has values that are not in the training data and count as "
+                f"none of them: {format_names(sorted(values), 5)}."
+            )
     unlabelled = _unlabelled(raw)
-    n_incomplete = int(np.count_nonzero(gaps | unlabelled))
-    if n_incomplete:
-        keep &= ~unlabelled
-        notes.append(_missing_note(raw, cleaner, gaps, unlabelled, missing, filling))
-        if not keep.all():
-            _fit(cleaner, raw, raw.values[keep])
-    rows = np.flatnonzero(keep)
+    if unlabelled.any():
+        where = f"{raw.path}, {raw.locate(int(np.argmax(unlabelled)))}"
+        raise checks.missing_label(where, raw.label_name or "")
+    return _as_data(raw, cleaner, np.arange(len(raw.ids)), notes)
+
+
+def _as_data(raw: RawTable, cleaner: TableCleaner, rows: Indices, notes: Sequence[str]) -> Data:
+    """Return some rows as numbers."""
+    try:
+        X = cleaner.transform(raw.values.iloc[rows])
+    except ValueError as error:
+        raise InputError(f"{raw.path}: {error}") from None
     labels = None if raw.labels is None else np.array([raw.labels[i] for i in rows], dtype=np.str_)
     return Data(
         raw.path,
         "table",
-        cleaner.transform(raw.values[keep]),
-        _names(cleaner, raw),
+        X,
+        tuple(map(str, cleaner.get_feature_names_out())),
         tuple(raw.ids[i] for i in rows),
         labels,
         raw.label_name,
         raw.id_name,
-        notes=tuple(notes),
+        notes=(*raw.notes, *notes),
         cleaner=cleaner,
     )
-
-
-def _check_values(raw: RawTable) -> None:
-    """Raise if a number is infinite or has a typing error."""
-    if raw.problem:
-        raise InputError(raw.problem)
-    for name in getattr(raw.values, "columns", ()):
-        column = raw.values[name].to_numpy()
-        if column.dtype.kind == "f" and np.isinf(column).any():
-            where = raw.locate(int(np.argmax(np.isinf(column))))
-            raise InputError(
-                f"{raw.path}, {where}, column {quote(str(name))}: the value is infinite. Correct "
-                "it, or remove the row."
-            )
 
 
 def _fit(cleaner: TableCleaner, raw: RawTable, values: Any) -> None:
@@ -105,40 +123,15 @@ def _fit(cleaner: TableCleaner, raw: RawTable, values: Any) -> None:
         raise InputError(f"{raw.path}: {text}") from None
 
 
-def _names(cleaner: TableCleaner, raw: RawTable) -> tuple[str, ...]:
-    if raw.columns:
-        return tuple(raw.columns[i] for i in cleaner.used_columns())
-    return tuple(map(str, cleaner.get_feature_names_out()))
+def _check(raw: RawTable) -> None:
+    """Raise if a number is infinite or has a typing error."""
+    if raw.problem:
+        raise InputError(raw.problem)
 
 
-def _all_names(raw: RawTable) -> list[str]:
-    return list(raw.columns) or [str(name) for name in raw.values.columns]
-
-
-def _gaps_by_column(
-    cleaner: TableCleaner, raw: RawTable
-) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the name of each column of numbers that is used, and which of its cells are missing."""
-    for i, kind in enumerate(cleaner.kinds_):
-        if kind == "number":
-            if hasattr(raw.values, "columns"):
-                name = cleaner.feature_names_in_[i]
-                column = raw.values[name]
-            else:
-                name, column = raw.columns[i], raw.values[:, i]
-            values = np.asarray(column)
-            if values.dtype.kind == "O":
-                is_gap = [cell is None or cell != cell for cell in values]
-                values = np.where(is_gap, np.nan, 0.0)
-            yield str(name), np.isnan(values.astype(np.float64))
-
-
-def _gaps(cleaner: TableCleaner, raw: RawTable) -> NDArray[np.bool_]:
-    """Return which rows have a missing cell in a column of numbers that is used."""
-    found = np.zeros(len(raw.ids), dtype=bool)
-    for _, gaps in _gaps_by_column(cleaner, raw):
-        found |= gaps
-    return found
+def _incomplete(cells: dict[str, NDArray[np.bool_]], raw: RawTable) -> NDArray[np.bool_]:
+    """Return which rows have a missing cell."""
+    return np.any([np.zeros(len(raw.ids), dtype=bool), *cells.values()], axis=0)
 
 
 def _unlabelled(raw: RawTable) -> NDArray[np.bool_]:
@@ -148,102 +141,47 @@ def _unlabelled(raw: RawTable) -> NDArray[np.bool_]:
 
 def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
     """Return notes on the columns that are left out."""
-    names, notes = _all_names(raw), []
+    notes = []
     for kind, reason in _REASONS.items():
-        found = [names[i] for i, each in enumerate(cleaner.kinds_) if each == kind]
+        found = [
+            name for name, k in zip(raw.values.columns, cleaner.kinds_, strict=True) if k == kind
+        ]
         if not found or (kind == "text" and cleaner.text == "onehot"):
             continue
-        columns = "Column" if len(found) == 1 else "Columns"
-        advice = ""
-        if kind in ("date", "identifier", "constant"):
-            advice = " Name it in --columns to use it."
+        advice = "" if kind == "empty" else " Name it in --columns to use it."
         if kind == "text":
-            advice = " Use --text onehot to turn text into numbers"
-            advice += (
-                "." if raw.labels is not None else f", or --label {quote(found[0])} for labels."
-            )
+            labels = "" if raw.labels is not None else f", or --label {quote(found[0])} for labels"
+            advice = f" Use --text onehot to turn text into numbers{labels}."
+        columns = "Column" if len(found) == 1 else "Columns"
         notes.append(f"{columns} {format_names(found)} left out: {reason}.{advice}")
     return notes
 
 
 def _missing_note(
     raw: RawTable,
-    cleaner: TableCleaner,
+    columns: Sequence[str],
     gaps: NDArray[np.bool_],
     unlabelled: NDArray[np.bool_],
     missing: str | None,
-    filling: str,
 ) -> str:
-    """Return what is done about missing cells; raise if the user has to decide."""
-    n, incomplete = len(gaps), gaps | unlabelled
-    count = int(np.count_nonzero(incomplete))
-    dropped = unlabelled if missing in ("mean", "median") else incomplete
-    n_dropped = int(np.count_nonzero(dropped))
-    what = f"{count} of {n} rows have missing cells"
-    if np.any(unlabelled):
-        what += f" or no label in {quote(raw.label_name or '')}"
-    if not gaps.any():
-        what = f"{count} of {n} rows have no label in {quote(raw.label_name or '')}"
-    keep = " Use --missing median to keep them." if gaps.any() else ""
-    columns = [name for name, gaps_of in _gaps_by_column(cleaner, raw) if gaps_of.any()]
+    """Return what is done about missing cells and labels; raise if the user has to decide."""
+    incomplete, fills = gaps | unlabelled, missing in ("mean", "median")
+    lacking = ["missing cells"] if columns else []
+    if unlabelled.any():
+        lacking.append(f"no label in {quote(raw.label_name or '')}")
+    what = f"{incomplete.sum()} of {len(gaps)} rows have {' or '.join(lacking)}"
     if columns:
         what += f" (in {format_names(columns)})"
-    first = ""
-    if missing in (None, "error") or n_dropped == n:  # finding the line takes time
-        first = f"{raw.path}, {raw.locate(int(np.argmax(incomplete)))}"
-    if missing == "error":
-        raise InputError(f"{first}: {what}. Fill them in, or remove the rows.")
-    if n_dropped == n:
-        raise InputError(f"{first}: {what}, so none would remain.{keep}")
-    if missing is None and count > _MAX_DROPPED * n:
+    dropped = unlabelled if fills else incomplete
+    too_many = missing is None and incomplete.sum() > MAX_DROPPED * len(gaps)
+    if missing == "error" or too_many or dropped.all():
         raise InputError(
-            f"{first}: {what}, too many to drop them without asking. Use "
-            "--missing drop to drop these rows"
-            + (", or --missing median (or mean) to fill in the cells." if keep else ".")
+            f"{raw.path}, {raw.locate(int(np.argmax(incomplete)))}: {what}. Fill them in, or use "
+            "--missing drop to leave out these rows"
+            + (", or --missing median (or mean) to fill in the cells." if columns else ".")
         )
-    if n_dropped < count:
-        return f"{what}. Missing cells were replaced by the {filling} of their column." + (
-            f" {n_dropped} rows without a label were dropped." if n_dropped else ""
-        )
-    return f"{what}; these rows were dropped.{keep}"
-
-
-def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
-    """Return new rows as numbers, treated like the training data."""
-    _check_values(raw)
-    try:
-        X = cleaner.transform(raw.values)
-    except ValueError as error:
-        raise InputError(f"{raw.path}: {error}") from None
-    notes = list(raw.notes)
-    n_gaps = int(np.count_nonzero(_gaps(cleaner, raw)))
-    if n_gaps:
-        notes.append(
-            f"{n_gaps} of {len(raw.ids)} rows have missing cells, which were replaced by the "
-            f"{cleaner.missing} of the training data."
-        )
-    for name, values in zip(_all_names(raw), cleaner.unknown_categories(raw.values), strict=False):
-        if values:
-            notes.append(
-                f"Column {quote(name)} has values that are not in the training data and count as "
-                f"none of them: {format_names(sorted(values), 5)}."
-            )
-    labels = None
-    if raw.labels is not None:
-        unlabelled = _unlabelled(raw)
-        if unlabelled.any():
-            where = f"{raw.path}, {raw.locate(int(np.argmax(unlabelled)))}"
-            raise checks.missing_label(where, raw.label_name or "")
-        labels = np.array(raw.labels, dtype=np.str_)
-    return Data(
-        raw.path,
-        "table",
-        X,
-        _names(cleaner, raw),
-        raw.ids,
-        labels,
-        raw.label_name,
-        raw.id_name,
-        notes=tuple(notes),
-        cleaner=cleaner,
-    )
+    if columns and fills:
+        what += f". Missing cells were replaced by the {missing} of their column"
+    if dropped.any():
+        what += f". {dropped.sum()} rows were dropped"
+    return f"{what}." + (" Use --missing median to keep them." if columns and not fills else "")

@@ -45,12 +45,7 @@ class Description:
 
 def tolerant_table(raw: RawTable) -> RawTable:
     """Return a table without problems: infinite numbers and labels that are all missing go."""
-    values = raw.values
-    if hasattr(values, "columns"):
-        values = values.replace([np.inf, -np.inf], np.nan)
-    else:
-        values = np.where(np.isinf(values), np.nan, values)
-    tolerant = replace(raw, values=values, problem="")
+    tolerant = replace(raw, values=raw.values.replace([np.inf, -np.inf], np.nan), problem="")
     if raw.labels is not None and all(map(is_missing_label, raw.labels)):
         tolerant = replace(tolerant, labels=None, label_name=None)
     return tolerant
@@ -72,13 +67,11 @@ def describe_columns(
     facts = []
     if raw.id_name is not None:
         facts.append(_facts(raw.id_name, "identifier", np.array(raw.ids, object), "row names"))
-    names = raw.columns or tuple(map(str, raw.values.columns))
-    columns = raw.values.T if raw.columns else [raw.values[name] for name in raw.values.columns]
-    for name, kind, column in zip(names, cleaner.kinds_, columns, strict=True):
+    for name, kind in zip(raw.values.columns, cleaner.kinds_, strict=True):
         use = "used" if kind == "number" else "left out"
         if kind == "text" and text == "onehot":
             use = "one-hot"
-        facts.append(_facts(name, kind, np.asarray(column), use))
+        facts.append(_facts(str(name), kind, np.asarray(raw.values[name]), use))
     if found.labels is not None:
         cells = [None if is_missing_label(label) else label for label in found.labels]
         facts.append(_facts(found.label_name or "", "text", np.array(cells, object), "labels"))

@@ -35,12 +35,10 @@ class RawTable:
     ----------
     path, ids, label_name, id_name, notes :
         As in :class:`Data`.
-    values : DataFrame, or ndarray of shape (n, d)
+    values : DataFrame
         The features.
     labels : list of str or None
         The label of each row; "" if it is missing.
-    columns : tuple of str
-        Names of the features, if `values` is an array.
     locate : callable
         Returns the place of a row in the file, for messages.
     problem : str
@@ -54,7 +52,6 @@ class RawTable:
     label_name: str | None = None
     id_name: str | None = None
     notes: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
     locate: Callable[[int], str] = lambda row: f"row {row + 1}"
     problem: str = ""
 

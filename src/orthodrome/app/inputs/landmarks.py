@@ -11,12 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.types import Indices
 from ...spaces import (
     LandmarkFile,
     estimate_landmarks,
     find_landmark_errors,
     find_mirrored,
     landmarks_from_table,
+    match_labels,
     read_morphologika,
     read_nts,
     read_tps,
@@ -25,6 +27,7 @@ from ...spaces import (
 from ...spaces.tps import TPSFile
 from . import checks
 from .checks import format_names, quote
+from .cleaning import MAX_DROPPED
 from .data import Data, InputError, RawTable
 from .tables import TextTable, open_table, restore_formula
 
@@ -37,9 +40,7 @@ _NTS_LINE = re.compile(r"1\s+\d+[LBE]?\s+\d+L?\s+[01]\b", re.IGNORECASE)
 
 Specimens = TPSFile | LandmarkFile
 Notes = tuple[str, ...]
-
-# Without --missing, specimens with missing landmarks are dropped up to this fraction.
-_MAX_DROPPED = 0.05
+Labels = NDArray[np.str_]
 
 
 def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimens, Notes]:
@@ -66,8 +67,8 @@ def _is_morphologika(path: Path) -> bool:
         return b"[rawpoints]" in file.read().lower()
 
 
-def specimens_of(raw: RawTable) -> tuple[LandmarkFile, Notes, NDArray[np.str_] | None] | None:
-    """Return the landmarks of a long or a wide table, notes and labels; None for other tables."""
+def specimens_of(raw: RawTable) -> tuple[tuple[LandmarkFile, Notes] | None, Labels | None]:
+    """Return the landmarks of a long or a wide table with notes, and labels; None for others."""
     columns: dict[str, Any] = {}
     if raw.id_name is not None:
         columns["id" if raw.id_name == "(no name)" else raw.id_name] = list(raw.ids)
@@ -77,7 +78,7 @@ def specimens_of(raw: RawTable) -> tuple[LandmarkFile, Notes, NDArray[np.str_] |
     except ValueError as problem:
         raise InputError(f"{raw.path}: {problem}") from None
     if found is None:
-        return None
+        return None, None
     file, used, rows = found
     labels = None if raw.labels is None else np.array([raw.labels[i] for i in rows], dtype=np.str_)
     kind = "long" if len(file.ids) < len(raw.ids) else "wide"
@@ -85,18 +86,17 @@ def specimens_of(raw: RawTable) -> tuple[LandmarkFile, Notes, NDArray[np.str_] |
         f"The columns {format_names(used, 4)} were read as {file.landmarks.shape[1]} landmarks of "
         f"{len(file.ids)} specimens ({kind} table). Use --columns to read a table of numbers."
     )
-    return file, (*raw.notes, note), labels
+    return (file, (*raw.notes, note)), labels
 
 
 def label_specimens(
     path: Path,
     file: Specimens,
     notes: Notes,
-    *,
+    found: Labels | None,
     label: str | None,
     labels: str | os.PathLike[str] | None,
     label_regex: str | None,
-    found: NDArray[np.str_] | None = None,
 ) -> Data:
     """Return landmarks with labels from a table, or from the names of the specimens.
 
@@ -140,44 +140,54 @@ def _read_tps(path: Path, negative: Literal["keep", "missing"]) -> tuple[TPSFile
 
 def complete_landmarks(data: Data, missing: str | None) -> Data:
     """Drop specimens with missing landmarks or labels, or estimate landmarks; add a note."""
-    if missing == "estimate" and np.isnan(data.X).any():
-        try:
-            X, estimated = estimate_landmarks(data.X)
-        except ValueError as problem:
-            raise InputError(f"{data.path}: {problem}") from None
-        filled = (data.ids[i] for i in np.flatnonzero(estimated.any(axis=1)))
-        note = f"{estimated.sum()} missing landmarks were estimated, of {format_names(filled, 20)}."
-        data = replace(data, X=X, notes=(*data.notes, note))
+    if missing == "estimate":
+        data = _estimated(data, None)
     incomplete = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
+    lacking = "landmarks"
     if data.labels is not None:
         incomplete |= [checks.is_missing_label(label) for label in data.labels]
+        lacking = "landmarks or labels"
     count, n = int(incomplete.sum()), len(data)
     if not count:
         return data
-    lacking = "landmarks" if data.labels is None else "landmarks or labels"
-    what = f"{count} of {n} specimens have missing {lacking}"
     names = format_names((data.ids[i] for i in np.flatnonzero(incomplete)), _MAX_LISTED)
-    if missing == "error" or (missing is None and count > _MAX_DROPPED * n) or count == n:
+    what = f"{count} of {n} specimens have missing {lacking}: {names}"
+    if missing == "error" or (missing is None and count > MAX_DROPPED * n) or count == n:
         raise InputError(
-            f"{data.path}: {what}: {names}. Use --missing drop to leave them out, or --missing "
-            "estimate to estimate the landmarks from the other specimens."
+            f"{data.path}: {what}. Use --missing drop to leave them out, or --missing estimate to "
+            "estimate the landmarks from the other specimens."
         )
-    keep = np.flatnonzero(~incomplete)
-    note = f"{what} and were left out: {names}. Use --missing estimate to keep them."
-    labels = None if data.labels is None else data.labels[keep]
-    ids = tuple(data.ids[i] for i in keep)
-    return replace(data, X=data.X[keep], ids=ids, labels=labels, notes=(*data.notes, note))
+    kept = data.take(np.flatnonzero(~incomplete))
+    return _noted(kept, f"{what}. They were left out. Use --missing estimate to keep them.")
+
+
+def _estimated(data: Data, mean: Any) -> Data:
+    """Estimate missing landmarks from a mean shape, or from the complete specimens; add a note."""
+    if not np.isnan(data.X).any():
+        return data
+    try:
+        X, estimated = estimate_landmarks(data.X, mean=mean)
+    except ValueError as problem:
+        raise InputError(f"{data.path}: {problem}") from None
+    names = format_names((data.ids[i] for i in np.flatnonzero(estimated.any(axis=1))), 20)
+    note = f"{estimated.sum()} missing landmarks were estimated, of {names}."
+    return _noted(replace(data, X=X), note)
+
+
+def _noted(data: Data, note: str) -> Data:
+    return replace(data, notes=(*data.notes, note))
+
+
+def _reflected(data: Data, mirrored: Indices) -> Data:
+    names = format_names((data.ids[i] for i in mirrored), 20)
+    note = f"{len(mirrored)} mirrored specimens were reflected: {names}."
+    return _noted(replace(data, X=reflect_specimens(data.X, mirrored), reflected=True), note)
 
 
 def fix_mirrored(data: Data) -> Data:
     """Reflect specimens that are mirror images of the others; add a note."""
     found = find_landmark_errors(data.X).mirrored
-    if not len(found):
-        return replace(data, notes=(*data.notes, "No specimen is mirrored."))
-    names = format_names((data.ids[i] for i in found), 20)
-    note = f"{len(found)} mirrored specimens were reflected: {names}."
-    X = reflect_specimens(data.X, found)
-    return replace(data, X=X, notes=(*data.notes, note), reflected=True)
+    return _reflected(data, found) if len(found) else _noted(data, "No specimen is mirrored.")
 
 
 def treat_like_training(data: Data, mean: Any, *, reflect: bool) -> Data:
@@ -185,25 +195,17 @@ def treat_like_training(data: Data, mean: Any, *, reflect: bool) -> Data:
 
     Both are done relative to the mean shape of the training data. No specimen is dropped.
     """
-    reference, notes, X = np.array(mean, dtype=np.float64), list(data.notes), data.X
-    if reference.shape != X.shape[1:]:
+    reference = np.array(mean, dtype=np.float64)
+    if reference.shape != data.X.shape[1:]:
         return data  # the model reports the wrong number of landmarks
-    if np.isnan(X).any():
-        try:
-            X, estimated = estimate_landmarks(X, mean=reference)
-        except ValueError as problem:
-            raise InputError(f"{data.path}: {problem}") from None
-        filled = format_names((data.ids[i] for i in np.flatnonzero(estimated.any(axis=1))), 20)
-        notes.append(f"{estimated.sum()} missing landmarks were estimated, of {filled}.")
-    mirrored = find_mirrored(X, reference)
-    if len(mirrored):
-        names = format_names((data.ids[i] for i in mirrored), 20)
-        if reflect:
-            X = reflect_specimens(X, mirrored)
-            notes.append(f"{len(mirrored)} mirrored specimens were reflected: {names}.")
-        else:
-            notes.append(f"{len(mirrored)} specimens look mirrored: {names}.")
-    return replace(data, X=X, notes=tuple(notes))
+    data = _estimated(data, reference)
+    mirrored = find_mirrored(data.X, reference)
+    if not len(mirrored):
+        return data
+    if reflect:
+        return _reflected(data, mirrored)
+    names = format_names((data.ids[i] for i in mirrored), 20)
+    return _noted(data, f"{len(mirrored)} specimens look mirrored: {names}.")
 
 
 def landmark_notes(data: Data) -> list[str]:
@@ -228,31 +230,15 @@ def landmark_notes(data: Data) -> list[str]:
     return notes
 
 
-def _labels_from_names(path: Path, file: Specimens, pattern: str) -> NDArray[np.str_]:
-    """Return the labels that a regular expression finds in the IMAGE, or else in the ID."""
-    try:
-        expression = re.compile(pattern)
-    except re.error as problem:
-        raise InputError(
-            f"--label-regex {quote(pattern)} is not a regular expression: {problem}."
-        ) from None
-    if not expression.groups:
-        raise InputError(
-            f"--label-regex {quote(pattern)} needs a group in parentheses around the label, for "
-            "instance '^([a-z]+)_'."
-        )
-    group: str | int = "label" if "label" in expression.groupindex else 1
-    names = [image or identity for identity, image in zip(file.ids, file.images, strict=True)]
-    matches = [expression.search(name) for name in names]
-    labels = [match[group] if match else None for match in matches]
-    unmatched = [name for name, label in zip(names, labels, strict=True) if not label]
-    if unmatched:
-        raise InputError(
-            f"{path}: --label-regex {quote(pattern)} finds no label in {len(unmatched)} of "
-            f"{len(names)} names: {format_names(unmatched, _MAX_LISTED)}. Change the pattern, or "
-            "use --labels FILE."
-        )
-    return np.array(labels, dtype=np.str_)
+def _labels_from_names(path: Path, file: Specimens, pattern: str) -> Labels:
+    """Return the labels that a regular expression finds in all images, or else in all ids."""
+    problems = []
+    for names in (file.images, file.ids) if all(file.images) else (file.ids,):
+        try:
+            return match_labels(names, pattern)
+        except ValueError as problem:
+            problems.append(str(problem))
+    raise InputError(f"{path}: --label-regex {problems[0]} Or use --labels FILE.")
 
 
 # ---------------------------------------------------------------------------- labels from a table
@@ -260,7 +246,7 @@ def _labels_from_names(path: Path, file: Specimens, pattern: str) -> NDArray[np.
 
 def _labels_from_table(
     path: Path, file: Specimens, labels: Path, label: str | None
-) -> tuple[NDArray[np.str_], str]:
+) -> tuple[Labels, str]:
     """Return the label of each specimen from a table, and the name of the label column."""
     if labels.is_dir():
         raise InputError(f"{labels} is a folder. Give --labels a csv or tsv file.")
@@ -292,7 +278,7 @@ def _labels_from_table(
     chosen = _label_column(table, column, label)
     found = [rows[known[key]][chosen] for key in keys]
     missing = [key for key, text in zip(keys, found, strict=True) if checks.is_missing_label(text)]
-    if len(missing) > _MAX_DROPPED * len(keys):  # fewer specimens are left out later, with a note
+    if len(missing) > MAX_DROPPED * len(keys):  # fewer specimens are left out later, with a note
         place = f"{labels}, line {lines[known[missing[0]]]} ({quote(missing[0])})"
         raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]

@@ -53,7 +53,9 @@ def _read(file: Any, path: str, label: str | None, columns: Sequence[str] | None
     row_ids = checks.row_names(n) if ids is None else tuple(_texts(table, ids))
     labels = None if label is None else _texts(table, label)
     values = table.select(features).to_pandas(ignore_metadata=True)
-    return RawTable(path, values, row_ids, labels, label, ids)
+    numbers = values.select_dtypes("number")
+    problem = checks.infinite_value(path, numbers.to_numpy(), tuple(numbers))
+    return RawTable(path, values, row_ids, labels, label, ids, problem=problem)
 
 
 def _pandas_index(schema: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""Read text tables (csv, tsv, txt): pandas reads the values, the csv module finds lines of errors."""
+"""Read text tables (csv, tsv, txt) with pandas; the csv module finds the lines of errors."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..._core.checks import check_choice, check_flag
 from ..._core.types import Floats
+from ..landmark_text import match_labels
 from ._parser import RESERVED, Parser, Specimen, name_and_text, number_and_index
 
 
@@ -59,7 +59,8 @@ class TPSFile:
         Parameters
         ----------
         pattern : str
-            A regular expression; its first group is the label. It may match anywhere in the text.
+            A regular expression, searched in each name. The label is the group called ``label``, or
+            else the first group.
         of : {"ids", "images"}, default="ids"
             Search the ids, or the image paths.
 
@@ -82,34 +83,7 @@ class TPSFile:
         array(['edulis', 'caerulea'], dtype='<U8')
         """
         check_choice(of, ("ids", "images"), "of", "labels")
-        what = of.removesuffix("s")
-        try:
-            expression = re.compile(pattern)
-        except re.error as problem:
-            raise ValueError(
-                f"pattern {pattern!r} is not a regular expression: {problem}."
-            ) from None
-        if not expression.groups:
-            raise ValueError(
-                f"pattern {pattern!r} needs a group in parentheses: the part of the {what} that "
-                "is the label."
-            )
-        found = []
-        for index, text in enumerate(self.ids if of == "ids" else self.images):
-            specimen = number_and_index("specimen", index)
-            if text is None:
-                raise ValueError(
-                    f"There is no image of {specimen}, {self.ids[index]!r}; search the ids, or "
-                    "specify the labels in another way."
-                )
-            match = expression.search(text)
-            if match is None or match[1] is None:
-                raise ValueError(
-                    f"The {what} {text!r} of {specimen} does not match {pattern!r}; change the "
-                    "pattern, or search the ids or images with of=."
-                )
-            found.append(match[1])
-        return np.array(found, dtype=np.str_)
+        return match_labels(self.ids if of == "ids" else self.images, pattern)
 
 
 def read_tps(
