@@ -119,9 +119,8 @@ def test_errors_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
 
 
 @pytest.fixture
-def table(tmp_path, monkeypatch):
+def table(tmp_path):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr("orthodrome.app.info._probe", lambda *_: {"page": 0.0})
     (tmp_path / "one.csv").write_text("σ,v\n1,2\n3,4\n5,7\n", "utf-8")
     return str(tmp_path / "one.csv")
 

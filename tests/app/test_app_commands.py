@@ -333,7 +333,7 @@ BAD = {
     ),
     "no such landmark": (
         ("embed", "leaves.tps", "--links", "links.txt"),
-        *(1, ["links.txt, line 2: '3 11'", "from 1 to 10"]),
+        *(1, ["links.txt, line 2: '3 11'", "numbers from 1 to 10"]),
     ),
     "missing landmark": (
         ("embed", "gaps.tps"),
@@ -453,8 +453,7 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
     [("embed", "named.csv"), ("info", "named.csv", "--label", f"kind{ESCAPE}")],
     ids=["hint", "info"],
 )
-def test_control_characters_of_files_are_escaped(here, capsys, arguments, monkeypatch):
-    monkeypatch.setattr("orthodrome.app.info._probe", lambda *_: {"page": 0.0})
+def test_control_characters_of_files_are_escaped(here, capsys, arguments):
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
     write_labelled(here / "named.csv", X, [f"{name}{ESCAPE}" for name in names], header)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 from sklearn.base import clone
@@ -12,6 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -118,24 +118,23 @@ def clustering_lines(data: Data, scores: dict[str, dict[str, float]]) -> list[st
 
 
 def baseline_predictions(
-    data: Data, labels: Array, choice: Choice, predict: Callable[[Any, Floats], Array]
+    data: Data, labels: Array, choice: Choice, tested: Data, folds: StratifiedKFold | None
 ) -> dict[str, Array]:
-    """Return the predictions of each baseline.
-
-    ``predict(model, features)`` tests a model, with the features of the training data, as the
-    model of the user was tested.
-    """
+    """Return the predictions of each baseline, tested like the model: by folds, or on new rows."""
     names, counts = np.unique(labels, return_counts=True)
     features = baseline_features(data.X, data)
-    scaling = [StandardScaler()] if choice.standardize else []
+    found = {MAJORITY: np.full(len(tested), names[np.argmax(counts)])}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the baselines, for example slow convergence
-        found = {
-            name: predict(make_pipeline(*scaling, clone(model)), features)
-            for name, model in _CLASSIFIERS.items()
-        }
-    largest = np.full(len(next(iter(found.values()))), names[np.argmax(counts)])
-    return {MAJORITY: largest, **found}
+        for name, classifier in _CLASSIFIERS.items():
+            scaling = [StandardScaler()] if choice.standardize else []
+            model = make_pipeline(*scaling, clone(classifier))
+            if folds is not None:
+                found[name] = cross_val_predict(model, features, labels, cv=folds)
+            else:
+                new = baseline_features(tested.X, data)
+                found[name] = model.fit(features, labels).predict(new)
+    return found
 
 
 def classification_lines(labels: Array, predicted: Mapping[str, Array]) -> list[str]:

@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import StratifiedKFold
 
 from .._core.types import Array
 from ..plots import confusion
 from ..plots.report import Note, Picture, Section, Table, Text
-from .baselines import (
-    MAJORITY,
-    THIS,
-    baseline_features,
-    baseline_predictions,
-    classification_lines,
-)
+from .baselines import MAJORITY, THIS, baseline_predictions, classification_lines
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
 from .results import Report, Result, Work, count, opening, shapes_section, table_and_model
@@ -89,7 +83,7 @@ def classify(
     scores = [score]
     if tested.labels is not None:
         with work.step("baselines"):
-            found = _run_baselines(data, labels, choice, tested, folds)
+            found = baseline_predictions(data, labels, choice, tested, folds)
         scores += classification_lines(tested.labels, found | {THIS: predicted})
         means = {name: float(np.mean(each == tested.labels)) for name, each in found.items()}
         facts |= {"majority": means[MAJORITY], "baselines": means}
@@ -116,20 +110,6 @@ def training_sample(data: Data, seed: int) -> Data:
     for name in np.unique(data.labels):
         kept.append(order[data.labels[order] == name][:MIN_CLASS_ROWS])
     return data.take(np.unique(np.concatenate(kept)))
-
-
-def _run_baselines(
-    data: Data, labels: Array, choice: Choice, tested: Data, folds: StratifiedKFold | None
-) -> dict[str, Array]:
-    """Return the predictions of baselines, tested like the model."""
-
-    def predict(model: Any, features: Array) -> Array:
-        if folds is not None:
-            return np.asarray(cross_val_predict(model, features, labels, cv=folds))
-        new = baseline_features(tested.X, data)
-        return np.asarray(model.fit(features, labels).predict(new))
-
-    return baseline_predictions(data, labels, choice, predict)
 
 
 def _all_classes(classes: Array, tested: Data, work: Work) -> Array:
@@ -214,17 +194,16 @@ def _check_folds(data: Data, labels: Array, n_folds: int, work: Work) -> None:
     if n_folds < 2:
         raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
     names, counts = np.unique(labels, return_counts=True)
-    small = [
-        f"{name!r} ({n})" for name, n in zip(map(str, names), counts, strict=True) if n < n_folds
-    ]
-    listed = ", ".join(small[:10])
+    small = counts < n_folds
+    pairs = zip(names[small][:10], counts[small], strict=False)
+    listed = ", ".join(f"{str(name)!r} ({n})" for name, n in pairs)
     second, largest = np.sort(counts)[-2:]
     if second < 2 or largest < n_folds:
         raise InputError(
-            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
-            f"{'fewer folds (--cv), ' if second >= 2 else ''}a test file (--test), or more rows."
+            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use fewer "
+            "folds (--cv), a test file (--test), or more rows."
         )
-    if small:
+    if listed:
         work.notes.append(
             f"Classes with fewer rows than the {n_folds} folds: {listed}. They are missing in some "
             "training parts, where their rows cannot be recognised."

@@ -121,23 +121,23 @@ class Comparison:
     def recommendation(self) -> str:
         """Return which method to use, and how clear the difference is."""
         best, components = self.best, count(self.n_components, "component")
-        others = [each for each in self.results if each is not best]
-        worse = ", ".join(f"{e.title} {e.score:.3f}" for e in others if self._is_worse(e))
-        equal = ", ".join(f"{e.title} {e.score:.3f}" for e in others if not self._is_worse(e))
-        text = (
+        parts = [
             f"Use {best.title} (embed --method {best.method}). Criterion: "
             f"{_CRITERIA[self.criterion]}, with {components}, for {len(self.data)} rows. "
             f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
-        )
-        if equal:
-            text += f" Not significantly different, but less simple: {equal}."
-        if worse:
-            text += f" Significantly worse than the best: {worse}."
+        ]
+        for is_worse, verdict in (
+            (False, "Not significantly different, but less simple"),
+            (True, "Significantly worse than the best"),
+        ):
+            others = [e for e in self.results if e is not best and self._is_worse(e) is is_worse]
+            if others:
+                parts.append(f"{verdict}: {', '.join(f'{e.title} {e.score:.3f}' for e in others)}.")
         if best.score < self._small_score():
-            text += f" All scores are small: try more than {components} (--components)."
+            parts.append(f"All scores are small: try more than {components} (--components).")
         if self.criterion == "neighbourhoods" and self.data.labels is not None:
-            text += f" The labels were not used: fewer than two classes have {_N_FOLDS} rows."
-        return text
+            parts.append(f"The labels were not used: fewer than two classes have {_N_FOLDS} rows.")
+        return " ".join(parts)
 
     def _small_score(self) -> float:
         """Return a small area, or the accuracy of predicting the largest class plus 2 errors."""
@@ -264,18 +264,17 @@ def _evaluate(
     if folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has warned
-            accuracies = [_accuracy(name, data, choice, n_components, *fold) for fold in folds]
-        scores = np.array(accuracies)
+            scores = np.array([_accuracy(name, data, choice, n_components, *f) for f in folds])
         score, errors = float(scores.mean()), scores / np.sqrt(len(folds))
-        return MethodResult(name, score, errors, coordinates, curve, seconds)
-    rng = np.random.default_rng(choice.seed)
-    areas = []
-    for _ in range(_N_HALVES):
-        half = np.sort(rng.choice(len(data), max(3, len(data) // 2), replace=False))
-        kept = neighborhood_preservation(reference[half], coordinates[half], kernel=kernel)
-        areas.append(neighborhood_area(kept))
-    score = neighborhood_area(curve)
-    return MethodResult(name, score, np.array(areas), coordinates, curve, seconds)
+    else:
+        rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
+        halves = [rng.choice(len(data), n_half, replace=False) for _ in range(_N_HALVES)]
+        kept = [
+            neighborhood_preservation(reference[half], coordinates[half], kernel=kernel)
+            for half in halves
+        ]
+        score, errors = neighborhood_area(curve), np.array(list(map(neighborhood_area, kept)))
+    return MethodResult(name, score, errors, coordinates, curve, seconds)
 
 
 def _reference(data: Data, choice: Choice) -> tuple[Array, Any]:
@@ -300,16 +299,13 @@ def _accuracy(
 def _sections(found: Comparison, work: Work, description: str) -> list[Section]:
     """Return the sections of the page."""
     data, areas = found.data, {each.title: neighborhood_area(each.curve) for each in found.results}
-    rows, header = [], ["method", found.criterion, "±"]
-    for each in found.results:
-        row = [each.title, f"{each.score:.3f}", f"{each.error:.3f}"]
-        if found.criterion == "accuracy":
-            row.append(f"{areas[each.title]:.3f}")
-        rows.append([*row, f"{each.seconds:.2f}"])
-    if found.criterion == "accuracy":
-        header.append("neighbourhoods")
+    rows = [
+        [e.title, f"{e.score:.3f}", f"{e.error:.3f}", f"{areas[e.title]:.3f}", f"{e.seconds:.2f}"]
+        for e in found.results
+    ]
+    header = ["method", found.criterion, "±", "area", "seconds"]
     title = f"Methods. Criterion: {_CRITERIA[found.criterion]}. ±: standard error"
-    table = Table(title, [*header, "seconds"], rows)
+    table = Table(f"{title}; area: between the curve below and chance", header, rows)
     described = ", ".join(f"{name} area {area:.3f}" for name, area in areas.items())
     curves = Picture.of(
         neighborhood({each.title: each.curve for each in found.results}, xscale="log"),

@@ -1,17 +1,15 @@
 """The command info: describe data, recommend a method, and estimate time and memory.
 
-To estimate the time of a command, a probe runs it on a sample of the rows, with the solver and the
-storage that will be used for all rows. Its time is extrapolated to n rows as n^p, where p depends
-on the plan of the fit: 3 if LAPACK decomposes the whole Gram matrix, 2 for products with the Gram
-matrix, 1 for explicit coordinates. The memory is that of the plan. Expect only the right order of
-magnitude.
+The method comparison fits all methods to a sample. The time of kernel PGA is extrapolated to n rows
+as n^p, where p depends on the plan of the fit: 3 if LAPACK decomposes the whole Gram matrix, 2 for
+products with the Gram matrix, 1 for explicit coordinates. The memory is that of the plan. Expect
+only the right order of magnitude.
 """
 
 from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -24,17 +22,14 @@ from ..gram import Scaled, gram_operator
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
 from ..kernels._unit import squared_radius
 from ..plan import Plan, Request, make_plan
-from ..plots._matplotlib import house_style
-from ..plots.report import render_report
 from ..rows import as_rows
 from ..sphere.karcher import find_mean
-from .clustering import cluster
-from .comparison import TITLES, compare_methods
-from .embedding import MAX_NEIGHBOR_ROWS, embed
+from .comparison import TITLES, Comparison, compare_methods
+from .embedding import MAX_NEIGHBOR_ROWS
 from .inputs import Data
 from .inputs.checks import column_names, format_names
 from .inputs.columns import Description, column_lines
-from .inputs.landmarks import landmark_notes
+from .inputs.landmarks import fix_mirrored, landmark_notes
 from .memory import available_memory, resident_memory
 from .models import Choice, check_scales, last_step, make_model, resolve_standardize
 from .results import Work, count
@@ -43,22 +38,16 @@ _MAX_SPREAD_ROWS = 1000
 # Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
 _FLAT_ANGLE = 20.0
 _ISOLATED_ANGLE = 75.0  # mean angle above which most points have hardly any neighbours
-_DEFAULT_CLUSTERS = 3
-_MAX_SCALE_RATIO = 1e3  # above this, columns should be standardised
 _SQUARE_MARGIN = 1e3  # safety factor for sums of squared differences
-_STORAGE = {
-    "memory": "kept in memory",
-    "disk": "kept on disk",
-    "recompute": "recomputed for each product",
-    "auto": "chosen during the fit",
-}
-_WARM_UP_ROWS, _PROBE_ROWS, _ANCHOR_PROBE_ROWS = 32, 500, 2000  # rows of the probes
 # Seconds to import the package; capped, since the process may have done other work before.
 _IMPORT_SECONDS = min(time.process_time(), 10.0)
+_PAGE_SECONDS = 3.0  # to score the result, and to draw and write the page
 _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
-
-# The method of each command, and its options up to the number of components or clusters.
-_COMMANDS = {"embed": ("kpga", "--method kpga --components"), "cluster": ("kernel-kmeans", "-k")}
+_HOW = {
+    "nystroem": "approximately, from the similarities to a sample of the rows (anchors)",
+    "coordinates": "exactly, from the covariance of the columns",
+}
+_HOW_USUALLY = "exactly, from the similarities of all pairs of rows"
 
 
 def describe(
@@ -75,7 +64,7 @@ def describe(
     standardize : {"auto", "yes", "no"}, default="auto"
         Whether the commands would standardise the columns.
     probe : bool, default=True
-        Whether to run methods on a sample, to recommend one and to estimate time and memory.
+        Whether to run methods on a sample, to recommend one and to estimate the time.
 
     Returns
     -------
@@ -93,9 +82,11 @@ def describe(
         - comparison: scores and recommendation, as the command compare gives them;
         - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
         - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
-        - estimates: one for each command, see :func:`orthodrome.app.info.estimate`;
+        - estimate: seconds, peak_bytes and extra_bytes of embed or cluster;
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
+
+        If specimens are mirrored, all but the data is computed after they are reflected.
 
     Examples
     --------
@@ -110,30 +101,20 @@ def describe(
     """
     n = len(data)
     matrix = data.X.reshape(n, -1)
-    notes = list(data.notes) + (landmark_notes(data) if data.kind == "shapes" else [])
-    advice: list[str] = []
+    notes, advice = list(data.notes), _class_advice(data)
+    if data.kind == "shapes":
+        notes += landmark_notes(data)
+        data = replace(fix_mirrored(data), notes=())
+        if data.reflected:
+            notes.append("What follows was computed as with --fix-mirrored.")
     scaled, note = resolve_standardize(standardize, data)
+    notes += [note] if note else []
     if scaled:
         check_scales(data)
-    notes += [note] if note else []
-    constant, ratio, unusable = _scales(data, matrix, advice, scaled)
+    constant, ratio, unusable = _scales(data, matrix, advice)
     n_duplicates = n - len(_distinct(matrix))
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
-    used = replace(data, X=StandardScaler().fit_transform(data.X)) if scaled else data
-    name, reason = (None, unusable) if unusable else _suggest_kernel(used)
-    kernel = _fit_kernel(name, used, notes)
-    sigma = getattr(kernel, "sigma_", None)
-    reach = None if kernel is None else _reach(kernel, used, notes)
-    plan, comparison, estimates = None, None, []
-    if kernel is not None:
-        plan = kpga_plan(used, name, min(n_components, n))
-        if probe:
-            comparison = _comparison(data, scaled, n_components, notes)
-            estimates = _estimates(used, name, plan, notes)
-    sizes = _class_sizes(data, advice)
-    available = available_memory()
-    advice += _memory_advice(estimates, available)
     return {
         "path": data.path,
         "kind": data.kind,
@@ -144,12 +125,46 @@ def describe(
         "columns": data.columns,
         "id_name": data.id_name,
         "label_name": data.label_name,
-        "class_sizes": sizes,
+        "class_sizes": _class_sizes(data),
         "constant_columns": constant,
         "n_duplicates": n_duplicates,
         "scale_ratio": ratio,
         "standardize": scaled,
-        "comparison": comparison,
+        **_method_facts(data, scaled, n_components, unusable, probe, notes, advice),
+        "notes": notes,
+        "advice": advice,
+    }
+
+
+def _method_facts(
+    data: Data,
+    scaled: bool,
+    n_components: int,
+    unusable: str,
+    probe: bool,
+    notes: list[str],
+    advice: list[str],
+) -> dict[str, Any]:
+    """Return facts on the kernel, the method, time and memory; append notes and advice."""
+    used = replace(data, X=StandardScaler().fit_transform(data.X)) if scaled else data
+    name, reason = (None, unusable) if unusable else _suggest_kernel(used)
+    kernel = _fit_kernel(name, used, notes)
+    reach, plan, comparison, forecast = None, None, None, None
+    available = available_memory()
+    if kernel is not None:
+        reach = _reach(kernel, used, notes)
+        plan = kpga_plan(used, name, min(n_components, len(data)))
+        comparison = _comparison(data, scaled, n_components, notes) if probe else None
+    if plan is not None and comparison is not None:
+        forecast = estimate(used, plan, comparison)
+        if available is not None and forecast["extra_bytes"] > available:
+            advice.append(
+                f"The commands would need {format_bytes(forecast['extra_bytes'])} of memory, but "
+                f"only {format_bytes(available)} are available. Use a sample of the rows."
+            )
+    sigma = getattr(kernel, "sigma_", None)
+    return {
+        "comparison": None if comparison is None else comparison.facts(),
         "kernel": name,
         "kernel_reason": reason,
         "sigma": None if sigma is None else float(sigma),
@@ -157,10 +172,8 @@ def describe(
         "solver": getattr(plan, "name", None),
         "storage": getattr(plan, "storage", None),
         "plan_reason": getattr(plan, "reason", None),
-        "estimates": estimates,
+        "estimate": forecast,
         "available_bytes": available,
-        "notes": notes,
-        "advice": advice,
     }
 
 
@@ -216,25 +229,25 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
             "spread on the sphere: {mean_angle:.0f}° from the mean on average, "
             "{largest_angle:.0f}° at most: {meaning}".format(**info["reach"])
         )
-    if info["solver"] is not None:
-        lines.append(f"solver: {info['solver']}: {info['plan_reason']}")
-        lines.append(f"Gram matrix or coordinates: {_STORAGE[info['storage']]}")
-    lines += [f"estimate: {estimate_line(each)}" for each in info["estimates"]]
-    if info["available_bytes"] is not None:
-        lines.append(f"available memory: {format_bytes(info['available_bytes'])}")
+    if info["estimate"] is not None:
+        memory = format_bytes(info["estimate"]["peak_bytes"])
+        if info["available_bytes"] is not None:
+            memory += f" of {format_bytes(info['available_bytes'])}"
+        lines.append(
+            f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])} and "
+            f"{memory} of memory (rough). It is computed {_HOW.get(info['solver'], _HOW_USUALLY)}."
+        )
     return lines
 
 
 # ---------------------------------------------------------------------------- columns and rows
 
 
-def _scales(
-    data: Data, matrix: Array, advice: list[str], scaled: bool
-) -> tuple[tuple[str, ...], float, str]:
+def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ...], float, str]:
     """Return the constant columns, the ratio of spreads, and why no method can use the data.
 
     Distances and standard deviations are computed from squares, which may overflow or underflow.
-    Append advice on columns to remove, to standardise, or to convert to other units.
+    Append advice on columns to remove, or to convert to other units.
     """
     # scaled first, so that no square overflows or underflows
     sizes = np.abs(matrix).max(axis=0).astype(np.float64)
@@ -253,25 +266,11 @@ def _scales(
     limits = np.finfo(matrix.dtype)
     huge = sizes > np.sqrt(float(limits.max)) / _SQUARE_MARGIN
     tiny = varies & (spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
+    if (huge | tiny).any():
+        names = format_names(columns[huge | tiny])
+        advice.append(f"Squares of these columns overflow or are zero. Use other units: {names}.")
     if data.kind == "table" and constant:
         advice.append(f"Constant columns carry no information: {format_names(constant)}.")
-    uneven = data.kind == "table" and ratio > _MAX_SCALE_RATIO and not scaled
-    if uneven and not (huge | tiny).any():
-        smallest = columns[np.argmin(np.where(varies, spreads, np.inf))]
-        advice.append(
-            f"Standard deviations of the columns differ by a factor of {ratio:.2g}, from "
-            f"{smallest} to {columns[np.argmax(spreads)]}, so distances depend almost only on the "
-            "latter. Use --standardize yes."
-        )
-    for extreme, effect in (
-        (huge, f"values as large as {sizes.max():.2g} overflow"),
-        (tiny, f"differences as small as {spreads[varies].min():.2g} are zero"),
-    ):
-        if extreme.any():
-            units = (
-                f"Use other units (--standardize would fail too): {format_names(columns[extreme])}."
-            )
-            advice.append(f"Squares of {effect}. {units}")
     if huge.any():
         return constant, ratio, "some values are too large: their squares overflow"
     reason = "the differences are too small: their squares underflow to zero"
@@ -284,25 +283,30 @@ def _distinct(matrix: Array) -> Array:
     return np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))))
 
 
-def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
+def _class_sizes(data: Data) -> dict[str, int] | None:
     if data.labels is None:
-        options = "--label" if data.kind == "table" else "--labels or --label-regex"
-        advice.append(f"To classify, give the labels with {options}.")
         return None
     names, counts = np.unique(data.labels, return_counts=True)
-    sizes = {str(name): int(size) for name, size in zip(names, counts, strict=True)}
+    return {str(name): int(size) for name, size in zip(names, counts, strict=True)}
+
+
+def _class_advice(data: Data) -> list[str]:
+    sizes = _class_sizes(data)
+    if sizes is None:
+        options = "--label" if data.kind == "table" else "--labels or --label-regex"
+        return [f"To classify, give the labels with {options}."]
     singletons = [name for name, size in sizes.items() if size == 1]
     if len(sizes) == 1:
-        advice.append("There is only one class; a classifier needs at least two.")
-    elif len(sizes) > len(data) / 2:
-        advice.append(
+        return ["There is only one class; a classifier needs at least two."]
+    if len(sizes) > len(data) / 2:
+        return [
             f"{data.label_name} has {len(sizes)} different values in {len(data)} rows. Check that "
             "it holds classes, not row names or measurements."
-        )
-    elif singletons:
+        ]
+    if singletons:
         text = format_names(singletons)
-        advice.append(f"Classes with a single row cannot be cross-validated: {text}.")
-    return sizes
+        return [f"Classes with a single row cannot be cross-validated: {text}."]
+    return []
 
 
 # ---------------------------------------------------------------------------- kernel and sphere
@@ -310,16 +314,15 @@ def _class_sizes(data: Data, advice: list[str]) -> dict[str, int] | None:
 
 def _comparison(
     data: Data, standardize: bool, n_components: int, notes: list[str]
-) -> dict[str, Any] | None:
+) -> Comparison | None:
     """Return what the command compare finds; None with a note if it would fail."""
     work = Work(None, **dict.fromkeys(TITLES, 1.0))
     choice = Choice("kpca", standardize=standardize)
     try:
-        found = compare_methods(data, choice, work, n_components=n_components)
+        return compare_methods(data, choice, work, n_components=n_components)
     except ValueError as problem:
         notes.append(f"No method can be recommended: {problem}")
         return None
-    return found.facts()
 
 
 def _suggest_kernel(data: Data) -> tuple[str | None, str]:
@@ -372,58 +375,16 @@ def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | Non
 
 def _meaning(mean_angle: float, largest: float) -> str:
     """Interpret the angles: a tangent vector is θ/sin θ times the projection of its chord."""
-    if largest >= 90.0:
-        return (
-            "some points are farther from the mean than a quarter of a great circle, so the mean "
-            "may not be unique; try a larger bandwidth"
-        )
-    if mean_angle >= _ISOLATED_ANGLE:
-        return (
-            "nearly all points are orthogonal to each other, so few have close neighbours; try a "
-            "larger bandwidth"
-        )
-    stretch = 0.0 if largest < 1e-6 else math.radians(largest) / math.sin(math.radians(largest)) - 1
+    if largest >= 90.0 or mean_angle >= _ISOLATED_ANGLE:
+        return "few rows have close neighbours, or the mean is not unique; try a larger bandwidth"
+    angle = math.radians(max(largest, 1e-6))
+    stretch = max(angle / math.sin(angle) - 1, 1e-3)
     if largest < _FLAT_ANGLE:
-        return (
-            "the data are nearly flat, so kernel PGA and kernel PCA agree to within "
-            f"{max(stretch, 1e-3):.1%}"
-        )
-    return (
-        f"distances from the mean along the sphere are up to {stretch:.0%} longer than in kernel "
-        "PCA"
-    )
+        return f"nearly flat, so kernel PGA and kernel PCA agree to within {stretch:.1%}"
+    return f"distances from the mean are up to {stretch:.0%} longer than in kernel PCA"
 
 
 # ---------------------------------------------------------------------------- time and memory
-
-
-def _estimates(data: Data, kernel: str | None, plan: Any, notes: list[str]) -> list[dict[str, Any]]:
-    clusters = _DEFAULT_CLUSTERS if data.labels is None else len(np.unique(data.labels))
-    estimates = []
-    for command, number in (("embed", plan.k), ("cluster", min(clusters, len(data)))):
-        try:
-            estimates.append(estimate(data, plan, command, kernel, number))
-        except (ValueError, ImportError) as problem:  # the command itself would fail too
-            notes.append(f"No estimate for {command}: {problem}")
-    return estimates
-
-
-def _memory_advice(estimates: list[dict[str, Any]], available: int | None) -> list[str]:
-    return [
-        f"{each['command']} would need {format_bytes(each['extra_bytes'])} of memory, but only "
-        f"{format_bytes(available)} are available. Use a sample of the rows."
-        for each in estimates
-        if available is not None and each["extra_bytes"] > available
-    ]
-
-
-def estimate_line(values: dict[str, Any]) -> str:
-    """Format an estimate as one line of text."""
-    return (
-        f"{values['command']} ({values['method']}): {format_seconds(values['seconds'])} and "
-        f"{format_bytes(values['peak_bytes'])} of memory for `{values['arguments']}`; a rough "
-        "estimate"
-    )
 
 
 def kpga_plan(data: Data, kernel: str | None, n_components: int) -> Plan:
@@ -435,10 +396,8 @@ def kpga_plan(data: Data, kernel: str | None, n_components: int) -> Plan:
     return make_plan(rows, kernel_object, Request.of(model, passes=model._geometry.passes))
 
 
-def estimate(
-    data: Data, plan: Plan, command: str, kernel: str | None, count: int
-) -> dict[str, Any]:
-    """Estimate the time and memory of a command.
+def estimate(data: Data, plan: Plan, comparison: Comparison) -> dict[str, float]:
+    """Estimate the time and memory of the commands embed and cluster.
 
     Parameters
     ----------
@@ -446,68 +405,25 @@ def estimate(
         All rows.
     plan : Plan
         The plan of a decomposition of all rows.
-    command : {"embed", "cluster"}
-        "embed" uses kernel PGA, "cluster" kernel k-means.
-    kernel : str or None
-        The name of the kernel.
-    count : int
-        The number of components or clusters.
+    comparison : Comparison
+        The methods fitted to a sample of the rows, with their times.
 
     Returns
     -------
     dict
-        The command, its method and arguments; seconds, from start to end; peak_bytes, the memory
-        of the process; extra_bytes, the memory of the run itself; probed_rows.
-
-    Raises
-    ------
-    ValueError
-        If the method cannot run on these data. The command would raise the same error.
+        seconds, from start to end; peak_bytes, the memory of the process; extra_bytes, the memory
+        of the run itself.
     """
-    method, options = _COMMANDS[command]
-    name = "n_clusters" if command == "cluster" else "n_components"
-    choice = Choice(method, kernel, parameters={name: count})
-    n, on_vectors = len(data), plan.face == "coordinates"
-    size = min(n, _ANCHOR_PROBE_ROWS if on_vectors else _PROBE_ROWS)
-    _probe(data, choice, plan, _WARM_UP_ROWS)  # loads compiled code and plotting
-    seconds = _IMPORT_SECONDS + data.read_seconds
-    for step, duration in _probe(data, choice, plan, size).items():
-        linear = on_vectors or step == "baselines"
-        power = 1 if linear else 3 if plan.name == "dense" and step != "clustering" else 2
-        if step == "neighbourhoods":  # computed for a sample
-            seconds += duration * (min(n, MAX_NEIGHBOR_ROWS) / min(size, MAX_NEIGHBOR_ROWS)) ** 2
-        else:
-            seconds += duration * (1 if step == "page" else (n / size) ** power)
-    extra = plan.memory
-    if command == "embed":
-        extra = max(extra, _NEIGHBORS_BYTES * min(n, MAX_NEIGHBOR_ROWS) ** 2)
-    extra += 2 * data.X.nbytes
+    n, fit = len(data), next(each for each in comparison.results if each.method == "kpga")
+    power = 1 if plan.face == "coordinates" else 3 if plan.name == "dense" else 2
+    seconds = fit.seconds * (n / len(comparison.data)) ** power
+    neighbors = _NEIGHBORS_BYTES * min(n, MAX_NEIGHBOR_ROWS) ** 2
+    extra = max(plan.memory, neighbors) + 2 * data.X.nbytes
     return {
-        "command": command,
-        "method": method,
-        "arguments": f"orthodrome {command} {options} {count}",
-        "seconds": seconds,
+        "seconds": _IMPORT_SECONDS + data.read_seconds + seconds + _PAGE_SECONDS,
         "peak_bytes": (resident_memory() or 0) + extra,
         "extra_bytes": extra,
-        "probed_rows": size,
     }
-
-
-def _probe(data: Data, choice: Choice, plan: Plan, size: int) -> dict[str, float]:
-    """Run a command on a sample of the rows; return the seconds of each step."""
-    sample = data.take(data.sample_rows(size, 0))
-    parameters = dict(choice.parameters) | {"storage": plan.storage}
-    name, number = next(iter(choice.parameters.items()))
-    parameters[name] = min(number, len(sample))
-    run: Any = embed if choice.method == "kpga" else cluster
-    if plan.name == "nystroem" or (run is embed and plan.name in ("dense", "krylov")):
-        parameters["solver"] = plan.name
-    with warnings.catch_warnings(), house_style():
-        warnings.simplefilter("ignore")  # the command itself will warn
-        result = run(sample, replace(choice, parameters=parameters))
-        begin = time.perf_counter()
-        render_report("", result.sections())
-    return result.work.seconds | {"page": time.perf_counter() - begin}
 
 
 def format_seconds(seconds: float) -> str:

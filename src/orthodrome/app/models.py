@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from .._core.types import Array
 from ..classification import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
@@ -155,11 +156,10 @@ def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
     """Return whether to standardise columns, and a note if that was decided here."""
     if rule != "auto" or data.kind == "shapes":
         return rule == "yes", ""
-    with np.errstate(over="ignore", invalid="ignore"):
-        spreads = np.std(data.X, axis=0)
-    varying = np.flatnonzero(np.isfinite(spreads) & (spreads > 0))
-    if len(varying) < 2 or len(varying) < np.count_nonzero(data.X.max(0) > data.X.min(0)):
-        return False, ""  # some variances over- or underflow
+    spreads, invalid = _spreads(data)
+    varying = np.flatnonzero(spreads > 0)
+    if len(varying) < 2 or invalid.any():
+        return False, ""
     low, high = (int(varying[find(spreads[varying])]) for find in (np.argmin, np.argmax))
     ratio = spreads[high] / spreads[low]
     if ratio < _MAX_SPREAD_RATIO:
@@ -171,6 +171,14 @@ def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
     )
 
 
+def _spreads(data: Data) -> tuple[Array, Array]:
+    """Return the standard deviations of the columns, and which of them over- or underflow."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        spreads = np.std(data.X, axis=0)
+    varies = data.X.max(axis=0) > data.X.min(axis=0)
+    return spreads, ~np.isfinite(spreads) | (varies & (spreads == 0))
+
+
 def check_scales(data: Data) -> None:
     """Raise if the data are landmarks, or a variance overflows or underflows."""
     if data.kind == "shapes":
@@ -178,10 +186,7 @@ def check_scales(data: Data) -> None:
             f"{data.path}: landmarks cannot be standardised. Remove --standardize; shape kernels "
             "already ignore position, size and rotation."
         )
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        deviations = np.std(data.X, axis=0)
-    varies = data.X.max(axis=0) > data.X.min(axis=0)
-    invalid = ~np.isfinite(deviations) | (varies & (deviations == 0))
+    invalid = _spreads(data)[1]
     if invalid.any():
         name = data.columns[int(np.argmax(invalid))]
         raise InputError(

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,7 @@ def run(name: str, options: dict[str, Any]) -> None:
 def _reading(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that say how to read a file, as far as they are given."""
     given = {name: options[name] for name in _READING if options.get(name) not in (None, False)}
-    if isinstance(given.get("columns"), str):
+    if "columns" in given:
         try:
             given["columns"] = next(csv.reader([given["columns"]], skipinitialspace=True))
         except csv.Error as problem:  # for example a line break in a name
@@ -86,37 +87,29 @@ def _reading(options: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _read(options: dict[str, Any]) -> tuple[Data, str]:
-    """Read the data of a command; return also the Python expression that reads them."""
-    path, given = options["data"], _reading(options)
-    arguments = "".join(f", {name}={value!r}" for name, value in given.items())
-    return inputs.read_data(path, **given), f"read_data({path!r}{arguments})"
+def _call(name: str, path: str, arguments: Sequence[str], options: dict[str, Any]) -> str:
+    """Return the Python expression that reads a file."""
+    given = [f"{key}={value!r}" for key, value in options.items()]
+    return f"{name}({', '.join([repr(path), *arguments, *given])})"
 
 
-def _read_like(
-    kind: str,
-    columns: Sequence[str] | None,
-    cleaner: TableCleaner | None,
-    options: dict[str, Any],
-    path: str = "",
-    **shapes: Any,
-) -> tuple[Data, str]:
-    """Read rows like those that a model was fitted to; `shapes` are a mean and `reflected`."""
-    path = path or options["test"]
-    given = {key: options.get(key) for key in ("label", "labels", "label_regex", "keep_negative")}
-    arguments = {key: value for key, value in given.items() if value not in (None, False)}
+def _read_test(data: Data, options: dict[str, Any]) -> tuple[Data, str]:
+    """Read the rows of --test like the training data; return also the Python expression."""
+    names = ("label", "labels", "label_regex", "keep_negative")
+    given = {key: options[key] for key in names if options.get(key) not in (None, False)}
+    training: dict[str, Any] = {"cleaner": data.cleaner}
+    if data.kind == "shapes":
+        training = {"mean": find_landmark_errors(data.X).mean, "reflected": data.reflected}
+    path = options["test"]
     try:
-        data = inputs.read_new_rows(path, kind, columns, cleaner, **shapes, **arguments)
+        test = inputs.read_new_rows(path, data.kind, data.columns, **training, **given)
     except UnknownColumnError as error:
-        if error.name == options.get("label"):  # a file without labels can still be predicted
-            return _read_like(kind, columns, cleaner, {}, path, **shapes)
-        raise InputError(
-            f"{path} has no column {error.name!r}, but the model was fitted to one. Add the column."
-        ) from None
-    # a saved model cleans tables itself; here the cleaner of the training data is used
-    names = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    like = f", cleaner=data.cleaner{names}" if cleaner is not None else names
-    return data, f"read_new_rows({path!r}, data.kind, data.columns{like})"
+        if error.name != options.get("label"):
+            raise
+        given.pop("label")  # a file without labels can still be predicted
+        test = inputs.read_new_rows(path, data.kind, data.columns, **training, **given)
+    like = ["data.kind", "data.columns", *(["cleaner=data.cleaner"] if data.cleaner else [])]
+    return replace(test, links=data.links), _call("read_new_rows", path, like, given)
 
 
 def _check_overwriting(out: str, written: Iterable[Path], sources: Iterable[str | None]) -> None:
@@ -186,16 +179,13 @@ def _prepare_image(name: str, options: dict[str, Any]) -> _Prepared:
 
 
 def _prepare_data(name: str, options: dict[str, Any]) -> _Prepared:
-    data, expression = _read(options)
-    data = with_links(data, options.get("links"))
-    reading, keywords = [f"data = {expression}"], {}
+    path, given_reading = options["data"], _reading(options)
+    data = with_links(inputs.read_data(path, **given_reading), options.get("links"))
+    reading = [f"data = {_call('read_data', path, [], given_reading)}"]
+    keywords: dict[str, Any] = {}
     if options.get("test") is not None:
-        shapes: dict[str, Any] = {}
-        if data.kind == "shapes":
-            shapes = {"mean": find_landmark_errors(data.X).mean, "reflected": data.reflected}
-        test, expression = _read_like(data.kind, data.columns, data.cleaner, options, **shapes)
+        keywords["test"], expression = _read_test(data, options)
         reading.append(f"test = {expression}")
-        keywords["test"] = replace(test, links=data.links)
     elif options.get("cv") is not None:
         keywords["n_folds"] = options["cv"]
     given = {key: options[key] for key in _PARAMETERS if options.get(key) is not None}
@@ -268,18 +258,22 @@ def _predict(options: dict[str, Any]) -> None:
             raise InputError(f"--out {out} is a folder. Give a file name for the table.")
         _check_overwriting(out, [Path(out)], (model, source))
     fitted, notes = persist.load(model, with_notes=True)
-    columns, kind = _training_columns(model, notes)
-    cleaner = None
+    training = _training_notes(model, notes)
     if isinstance(fitted, Pipeline) and isinstance(fitted[0], TableCleaner):
-        cleaner, fitted = fitted[0], fitted[1:]
-    mean, reflected = notes.get("mean"), notes.get("reflected") is True
-    shapes = {"mean": mean, "reflected": reflected} if _is_shape(mean) else {}
-    data, _ = _read_like(kind, columns, cleaner, options | {"label": None}, source, **shapes)
+        training["cleaner"], fitted = fitted[0], fitted[1:]
+    training["keep_negative"] = options["keep_negative"]
+    try:
+        data = inputs.read_new_rows(source, **training)
+    except UnknownColumnError as error:
+        raise InputError(
+            f"{source} has no column {error.name!r}, but the model was fitted to one. Add the "
+            "column."
+        ) from None
     if not options["quiet"]:
         for text in data.notes:
             write_stderr(f"note: {printable(text)}\n")
-    if columns:
-        check_same_columns(tuple(columns), data)
+    if training["columns"]:
+        check_same_columns(training["columns"], data)
     with progress(options["quiet"]) as report:
         report(0.0, "prediction")
         try:
@@ -304,17 +298,8 @@ def _predict(options: dict[str, Any]) -> None:
     _print({}, [], {target.name: target}, options["json"])
 
 
-def _is_shape(mean: Any) -> bool:
-    """Return whether a note of a model is a list of points."""
-    try:
-        points = np.array(mean, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return points.ndim == 2 and points.shape[1] in (2, 3) and bool(np.isfinite(points).all())
-
-
-def _training_columns(path: str, notes: dict[str, Any]) -> tuple[list[str] | None, str]:
-    """Return columns and kind of the training data from the notes of a model; check them."""
+def _training_notes(path: str, notes: dict[str, Any]) -> dict[str, Any]:
+    """Return what the notes of a model say of its training data; raise if they are invalid."""
     columns, kind = notes.get("columns"), notes.get("kind", "table")
     texts = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
     if not (columns is None or texts) or kind not in ("table", "shapes"):
@@ -322,4 +307,9 @@ def _training_columns(path: str, notes: dict[str, Any]) -> tuple[list[str] | Non
             f"{path} has invalid notes: columns {quote(str(columns))}, kind {quote(str(kind))}. "
             "Save the model without notes, or with a list of column names."
         )
-    return columns, kind
+    found = {"columns": columns, "kind": kind}
+    with suppress(TypeError, ValueError):  # the mean shape was changed by hand
+        mean = np.array(notes.get("mean"), dtype=np.float64)
+        if mean.ndim == 2 and mean.shape[1] in (2, 3) and np.isfinite(mean).all():
+            found |= {"mean": mean, "reflected": notes.get("reflected") is True}
+    return found

@@ -49,22 +49,16 @@ def printable(text: str) -> str:
 def safe_streams() -> Iterator[tuple[Any, Any]]:
     """Replace closed streams, and escape characters that a stream cannot encode."""
     original: tuple[Any, Any] = sys.stdout, sys.stderr
-    strict: list[Any] = []
     with open(os.devnull, "w", encoding="utf-8") as sink:
+        for name, stream in zip(("stdout", "stderr"), original, strict=True):
+            if stream is None or getattr(stream, "closed", False):
+                setattr(sys, name, sink)
+            elif hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
         try:
-            for name in ("stdout", "stderr"):
-                stream: Any = getattr(sys, name)
-                if stream is None or getattr(stream, "closed", False):
-                    setattr(sys, name, sink)
-                elif getattr(stream, "errors", "") == "strict" and hasattr(stream, "reconfigure"):
-                    stream.reconfigure(errors="backslashreplace")
-                    strict.append(stream)
             yield sys.stdout, sys.stderr
         finally:
             sys.stdout, sys.stderr = original
-            for stream in strict:
-                with suppress(OSError):  # reconfigure flushes
-                    stream.reconfigure(errors="strict")
 
 
 def flush(stream: Any) -> OSError | None:

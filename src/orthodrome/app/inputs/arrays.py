@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,19 +51,23 @@ def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
     with path.open("rb") as file, _name_file_in_errors(path):
         archive = Arrays(file, path.stat().st_size)
         names = archive.names
+
+        def read(name: str) -> Array:
+            checks.check_memory(2 * archive.unpacked_size(name), str(path))
+            with _name_file_in_errors(f"{path}, array {quote(name)},"):
+                return archive[name]
+
         data_name = _data_name(path, archive)
-        X = _array(path, archive, data_name)
+        X = read(data_name)
         if label is None:
             label = next((name for name in _LABELS if name in names), None)
         elif label not in names:
             raise InputError(
                 f"{path} has no array {quote(label)} (--label). It has {format_names(names)}."
             )
-        labels = None
-        if label is not None:
-            labels = _labels(path, _array(path, archive, label), label, X.shape[:1])
+        labels = None if label is None else _labels(path, read(label), label, X.shape[:1])
         stored = [n for n in _NAMES if n in names and archive.header(n).shape == X.shape[1:]]
-        feature_names = tuple(map(str, _array(path, archive, stored[0]))) if stored else None
+        feature_names = tuple(map(str, read(stored[0]))) if stored else ()
     what = f"the array {quote(data_name)}"
     return _as_data(path, what, X, columns, labels, label, feature_names)
 
@@ -84,13 +87,6 @@ def _data_name(path: Path, archive: Arrays) -> str:
     )
 
 
-def _array(path: Path, archive: Arrays, name: str) -> Array:
-    """Return an array; raise if it and its 64-bit copy do not fit in memory."""
-    checks.check_memory(2 * archive.unpacked_size(name), str(path))
-    with _name_file_in_errors(path, name):
-        return archive[name]
-
-
 def _labels(path: Path, array: Array, name: str, shape: tuple[int, ...]) -> NDArray[np.str_]:
     what = f"{path}: the array {quote(name)} of labels"
     if array.shape != shape:
@@ -105,20 +101,17 @@ def _labels(path: Path, array: Array, name: str, shape: tuple[int, ...]) -> NDAr
 
 
 @contextmanager
-def _name_file_in_errors(path: Path, name: str | None = None) -> Iterator[None]:
+def _name_file_in_errors(what: Path | str) -> Iterator[None]:
     """Re-raise reading errors as InputError with the name of the file and advice."""
-    what = str(path) if name is None else f"{path}, array {quote(name)},"
     try:
         yield
     except InputError:
         raise
     except ValueError as problem:
-        if "pickled" in str(problem):
-            raise InputError(
-                f"{what} holds pickled Python objects, which can run code when loaded. Save an "
-                "array of numbers: numpy.save(path, array.astype(float))."
-            ) from None
-        raise InputError(f"{what} is not a valid NumPy file: {problem}. Save it again.") from None
+        raise InputError(
+            f"{what} is not a valid array of numbers: {problem}. Pickled Python objects are not "
+            "read, since they can run code. Save it again: numpy.save(path, array.astype(float))."
+        ) from None
 
 
 def _as_data(
@@ -128,43 +121,31 @@ def _as_data(
     columns: Sequence[str] | None,
     labels: NDArray[np.str_] | None = None,
     label_name: str | None = None,
-    names: tuple[str, ...] | None = None,
+    names: tuple[str, ...] = (),
 ) -> Data | RawTable:
-    kind = _kind(f"{path}: {what}", array)
+    is_shapes = array.ndim == 3 and array.shape[2] in (2, 3)
+    if array.dtype.kind not in "fiub" or not (array.ndim == 2 or is_shapes) or not array.size:
+        raise InputError(
+            f"{path}: {what} has the dtype {array.dtype} and the shape {array.shape}. Save real "
+            "numbers (encode text) of shape (n, d) for n rows of d columns, (n, k, 2) or (n, k, 3) "
+            "for landmarks, (n, height*width) for images, with n > 0."
+        )
     with np.errstate(over="ignore"):
         dtype = np.float32 if array.dtype == np.float32 else np.float64
         X: Array = np.array(array, dtype=dtype, order="C")
-    if not names or kind == "shapes":
+    if not names or is_shapes:
         names = checks.column_names(*X.shape[1:])
     if columns is not None:
-        if kind == "shapes":
+        if is_shapes:
             raise InputError(f"{path} holds landmarks, which have no columns. Remove --columns.")
         chosen = checks.choose_columns(str(path), names, None, columns).features
         X, names = np.ascontiguousarray(X[:, chosen]), tuple(names[i] for i in chosen)
     problem = checks.infinite_value(str(path), X.reshape(len(X), -1), names)
     ids = checks.row_names(len(X))
-    if kind == "table" and (problem or np.isnan(X).any()):
+    if not is_shapes and (problem or np.isnan(X).any()):
         frame = require("pandas", "Missing values", "cli").DataFrame(X, columns=names)
         given = None if labels is None else labels.tolist()
         return RawTable(str(path), frame, ids, given, label_name, problem=problem)
     if problem:
         raise InputError(problem)
-    return Data(str(path), kind, X, names, ids, labels, label_name)
-
-
-def _kind(what: str, array: Array) -> Literal["table", "shapes"]:
-    """Return whether an array is a table or landmarks; raise if it is neither, or empty."""
-    if array.dtype.kind not in "fiub":
-        raise InputError(
-            f"{what} has the dtype {array.dtype}, not real numbers. Encode text as numbers, save "
-            "planar landmarks with the shape (n, k, 2), and save fields as columns of one array."
-        )
-    is_shapes = array.ndim == 3 and array.shape[2] in (2, 3)
-    if not (array.ndim == 2 or is_shapes):
-        raise InputError(
-            f"{what} has the shape {array.shape}. Reshape it: (n, d) for rows of d features, "
-            "(n, k, 2) or (n, k, 3) for landmarks, (n, height*width) for images."
-        )
-    if not array.size:
-        raise InputError(f"{what} is empty: its shape is {array.shape}.")
-    return "shapes" if is_shapes else "table"
+    return Data(str(path), "shapes" if is_shapes else "table", X, names, ids, labels, label_name)

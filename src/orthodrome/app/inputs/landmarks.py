@@ -248,25 +248,20 @@ def _labels_from_table(
     path: Path, file: Specimens, labels: Path, label: str | None
 ) -> tuple[Labels, str]:
     """Return the label of each specimen from a table, and the name of the label column."""
-    if labels.is_dir():
-        raise InputError(f"{labels} is a folder. Give --labels a csv or tsv file.")
-    if not labels.exists():
-        raise FileNotFoundError(f"There is no file {labels} (--labels). Check the path.")
+    if not labels.is_file():
+        raise InputError(f"--labels {labels} is not a file. Give the path of a csv or tsv file.")
     table = open_table(labels)
     checks.check_memory(labels.stat().st_size * _LABELS_MEMORY_FACTOR, str(labels), "")
-    lines, rows = [], []
-    for line, cells in table.records():
-        lines.append(line)
-        rows.append([restore_formula(cell.strip()) for cell in cells])
-    keys, column = _matching_column(path, file, table, rows)
+    rows = {n: [restore_formula(cell.strip()) for cell in cells] for n, cells in table.records()}
+    keys, column = _matching_column(path, file, table, list(rows.values()))
     where = f"column {quote(table.names[column])}"
     known: dict[str, int] = {}
-    for number, cells in enumerate(rows):
-        first = known.setdefault(cells[column], number)
-        if first != number:
+    for line, cells in rows.items():
+        first = known.setdefault(cells[column], line)
+        if first != line:
             raise InputError(
-                f"{labels}, line {lines[number]}, {where}: {quote(cells[column])} is already in "
-                f"line {lines[first]}. Keep one line per specimen."
+                f"{labels}, line {line}, {where}: {quote(cells[column])} is already in line "
+                f"{first}. Keep one line per specimen."
             )
     absent = [key for key in keys if key not in known]
     if absent:
@@ -279,7 +274,7 @@ def _labels_from_table(
     found = [rows[known[key]][chosen] for key in keys]
     missing = [key for key, text in zip(keys, found, strict=True) if checks.is_missing_label(text)]
     if len(missing) > MAX_DROPPED * len(keys):  # fewer specimens are left out later, with a note
-        place = f"{labels}, line {lines[known[missing[0]]]} ({quote(missing[0])})"
+        place = f"{labels}, line {known[missing[0]]} ({quote(missing[0])})"
         raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]
 

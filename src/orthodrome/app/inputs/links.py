@@ -38,18 +38,14 @@ def read_links(path: str | os.PathLike[str], n_landmarks: int) -> Indices:
         lines = [line.split("#")[0].strip() for line in file]
     pairs = []
     for n, line in enumerate(lines, start=1):
-        cells = [cell.strip("\"' ") for cell in re.split(r"[,;\s]+", line)]
         if not line or (n == 1 and not re.search("[0-9]", line)):
             continue
-        if len(cells) != 2 or not all(re.fullmatch("[0-9]{1,9}", cell) for cell in cells):
+        cells = [cell.strip("\"' ") for cell in re.split(r"[,;\s]+", line)]
+        pair = [int(cell) for cell in cells if re.fullmatch("[0-9]{1,9}", cell)]
+        if not len(pair) == len(cells) == 2 or not 1 <= min(pair) <= max(pair) <= n_landmarks:
             raise InputError(
-                f"{path}, line {n}: {quote(line)} is not a pair of landmark numbers. Write two "
-                "numbers per line, such as 1,2."
-            )
-        pair = [int(cell) for cell in cells]
-        if not 1 <= min(pair) <= max(pair) <= n_landmarks:
-            raise InputError(
-                f"{path}, line {n}: {quote(line)}: landmarks are numbered from 1 to {n_landmarks}."
+                f"{path}, line {n}: {quote(line)} is not a pair of landmark numbers from 1 to "
+                f"{n_landmarks}. Write two numbers per line, such as 1,2."
             )
         pairs.append(pair)
     if not pairs:
