@@ -1,11 +1,6 @@
-"""Points on spheres in both representations, and slow oracles in explicit coordinates.
-
-A Chart gives points as coordinates or as coefficients over a Gram operator. Its `lift` turns either
-into coordinates in float64, where laws are checked.
-"""
+"""Points on spheres, slow oracles in coordinates, and kinds of Gram operators."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,61 +68,6 @@ def slow_karcher_mean(points: NDArray, weights: NDArray | None = None) -> NDArra
             break
         mean = unit(slow_exp(0.9 * gradient, mean))
     return mean
-
-
-@dataclass(frozen=True)
-class Chart:
-    """How points are given to the maps, and how to turn them into coordinates."""
-
-    dtype: Any
-    basis: NDArray | None  # (n, d), the points that coefficients are over; None for coordinates
-    dimension: int
-
-    @property
-    def gram(self) -> GramOperator | None:
-        return None if self.basis is None else DenseGram(self.basis @ self.basis.T)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {} if self.basis is None else {"gram": self.gram}
-
-    @property
-    def size(self) -> int:
-        return self.dimension if self.basis is None else len(self.basis)
-
-    @property
-    def tolerance(self) -> float:
-        return 100 * float(np.finfo(self.dtype).eps)
-
-    def lift(self, vectors: NDArray) -> NDArray:
-        vectors = np.asarray(vectors, dtype=np.float64)
-        return vectors if self.basis is None else vectors @ self.basis.astype(np.float64)
-
-    def lengths(self, vectors: NDArray) -> NDArray:
-        return np.linalg.norm(self.lift(vectors), axis=-1)
-
-    def points(self, m: int, seed: int) -> NDArray:
-        vectors = np.random.default_rng(seed).normal(size=(m, self.size))
-        return (vectors / self.lengths(vectors)[:, None]).astype(self.dtype)
-
-    def point(self, seed: int) -> NDArray:
-        return self.points(1, seed)[0]
-
-    def tangents(self, m: int, base_point: NDArray, seed: int, longest: float = 2.5) -> NDArray:
-        """Vectors orthogonal to a point, of lengths up to `longest`, the first of them 0."""
-        vectors = self.points(m, seed).astype(np.float64)
-        b = base_point.astype(np.float64)
-        for _ in range(2):  # again, because of rounding
-            vectors = vectors - (self.lift(vectors) @ self.lift(b))[:, None] * b
-        lengths = np.linspace(0, longest, m)
-        return (vectors * (lengths / self.lengths(vectors))[:, None]).astype(self.dtype)
-
-
-def chart(kind: str, dtype: Any) -> Chart:
-    return Chart(dtype, None, 6)
-
-
-KINDS = ["coordinates"]
 
 
 def tiled(storage: str) -> Callable[[NDArray], tuple[GramOperator, NDArray]]:

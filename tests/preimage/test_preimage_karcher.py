@@ -136,7 +136,7 @@ def test_max_iter_is_reported():
         ({"kernel": "power"}, r"k\(x, x\) = 1"),
         ({"kernel": "precomputed"}, "needs the inputs and a kernel"),
         ({"starts": "some"}, "starts of karcher_mean_preimage must be one of 'few', 'all'"),
-        ({"starts": [[1.0]]}, "must have 3 columns"),
+        ({"starts": [[1.0]]}, "expecting 3 features"),
         ({"X": scipy.sparse.eye_array(5).tocsr()}, "needs dense X"),
     ],
 )

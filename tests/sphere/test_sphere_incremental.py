@@ -6,9 +6,8 @@ from sklearn.datasets import load_digits
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.kernels import Gaussian
-from orthodrome.sphere import distance, incremental, karcher_mean, log
+from orthodrome.sphere import distance, karcher_mean, log
 from orthodrome.sphere.incremental import TangentMoments
-from orthodrome.sphere.maps import geodesic_step
 
 
 def cap(n=300, m=6, width=1.0, seed=0):
@@ -60,24 +59,6 @@ def test_a_sample_of_all_rows_is_exact(offset):
     assert found.gradient_norm <= 1e-12
 
 
-def test_steps_are_counted(monkeypatch):
-    """Those of the mean of the sample, and those that reduce the gradient."""
-    f, _ = cap(n=2000)
-    moments = moments_of(f, base=pole(), sample_size=100)
-    sample = moments.sample
-    start = incremental.find_mean(
-        sample.vectors, sample.normalized_weights, tol=1e-10, max_iter=100
-    )
-    steps = []
-
-    def step(point, direction):
-        steps.append(direction)
-        return geodesic_step(point, direction)
-
-    monkeypatch.setattr(incremental, "geodesic_step", step)
-    assert moments.origin().n_iter == start.n_iter + len(steps) - 1 > start.n_iter
-
-
 def test_covariance_of_near_points_and_of_float32():
     f, lengths = cap(n=4000, width=1e-6)
     found = moments_of(f, base=pole(), sample_size=500).origin()
@@ -88,23 +69,6 @@ def test_covariance_of_near_points_and_of_float32():
     assert single.plain.dtype == single.sample.vectors.dtype == np.float64
     double = moments_of(f, base=pole(), sample_size=300).origin()
     np.testing.assert_allclose(single.origin().covariance, double.covariance, atol=1e-7)
-
-
-def test_sums_equal_their_definition():
-    f, lengths = cap(n=40)
-    w = np.random.default_rng(2).uniform(0, 3, 40)
-    moments = moments_of(f, w, lengths, base=pole(), cuts=[7, 20], sample_size=5)
-    plain, stretched, scaled = np.zeros((7, 7)), np.zeros((7, 7)), np.zeros(7)
-    for row, weight, length in zip(f, w, lengths, strict=True):
-        a = np.append(1.0, row - pole())
-        angle = np.arccos(row[0])
-        plain += weight * np.outer(a, a)
-        stretched += weight * (angle / np.sin(angle)) ** 2 * np.outer(a, a)
-        scaled += weight * length * a
-    np.testing.assert_allclose(moments.plain, plain, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(moments.stretched, stretched, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(moments.scaled, scaled, rtol=1e-12, atol=1e-14)
-    assert moments.count == pytest.approx(w.sum(), rel=1e-14)
 
 
 @pytest.mark.parametrize("cuts", [[1], [2, 3, 250], [0, 64, 64, 299], list(range(1, 300))])

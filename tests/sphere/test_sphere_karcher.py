@@ -20,7 +20,7 @@ from laws_sphere import (
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Wave
-from orthodrome.sphere import _descent, karcher_mean
+from orthodrome.sphere import karcher_mean
 
 EQUAL = np.full(25, 1 / 25)
 WEIGHTS = np.random.default_rng(9).random(25) + 0.1
@@ -149,30 +149,6 @@ def test_a_few_steps_are_enough():
         result = karcher_mean(points, tol=1e-12)
         assert result.converged
         assert 1 <= result.n_iter <= most
-
-
-def test_search_directions_are_transported(monkeypatch):
-    """After a step the last direction is tangent at the new mean, and points onward."""
-    means, transported = [], []
-    evaluate, next_search = _descent._evaluate, _descent._next_search
-
-    def recorded_evaluate(space, p, mean):
-        means.append(mean.vector)
-        return evaluate(space, p, mean)
-
-    def recorded_search(space, current, last):
-        if last is not None:
-            transported.append((means[-2], means[-1], last.direction.vector))
-        return next_search(space, current, last)
-
-    monkeypatch.setattr(_descent, "_evaluate", recorded_evaluate)
-    monkeypatch.setattr(_descent, "_next_search", recorded_search)
-    points = cap(25, 4, 1.4)
-    karcher_mean(points, initial=points[0])
-    assert len(transported) > 2
-    for before, after, direction in transported:
-        assert abs(direction @ after) < 1e-10
-        assert (after - before) @ direction > 0
 
 
 @both
@@ -326,7 +302,7 @@ NO_TRIANGLE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
         ({"points": DenseGram(4 * np.eye(3))}, r"k\(x, x\) must be the same.*is 4 at row 0"),
         ({"points": DenseGram(np.diag([1.0, 1.0, 2.0]))}, "is 2 at row 2 of points and not 1"),
         ({"points": DenseGram(np.diag([1.0, 0.0, 1.0]))}, r"is 0 at row 1 of points"),
-        ({"points": undefined(1, 1)}, "is nan at row 1 of points"),
+        ({"points": undefined(1, 1)}, "overflows at row 1 of points"),
         ({"points": undefined(0, 2)}, "points"),
         ({"points": DenseGram(NO_TRIANGLE)}, r"^The inner product of row 1 .* is 1\.278.*positive"),
         ({"points": wave()}, r"squared length -0\.00017: .* not positive definite"),

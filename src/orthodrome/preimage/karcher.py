@@ -9,17 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.canonical import canonical_rows
-from .._core.checks import (
-    check_choice,
-    check_integer,
-    check_numbers,
-    check_positive,
-    check_sample_weight,
-)
-from .._core.status import Status, warn_unless_converged
+from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
+from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.types import Array, Data, Floats, Indices
 from ..gram import Scaled, gram_operator
-from ..kernels import Geodesic, Kernel, Radial
+from ..kernels import Geodesic, Kernel
 from ..kernels._unit import squared_radius
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
@@ -31,7 +25,7 @@ _N_LEAVE_ONE_OUT_STARTS = 2  # extra starts of each leave-one-out pre-image
 
 
 @dataclass(frozen=True)
-class KarcherPreimage:
+class KarcherPreimage(Outcome):
     """The input with the smallest mean squared geodesic distance to the data.
 
     Attributes
@@ -58,11 +52,6 @@ class KarcherPreimage:
     n_starts: int
     status: Status
 
-    @property
-    def converged(self) -> bool:
-        """Whether the best of the starts met the tolerance."""
-        return self.status.converged
-
 
 def karcher_mean_preimage(
     kernel: Any,
@@ -79,18 +68,18 @@ def karcher_mean_preimage(
     .. math:: \tilde x = \arg\min_x \sum_n p_n \arccos^2 k(x_n, x)
 
     (Courty et al., eq. 6 and 7). In general the Karcher mean has no pre-image; this is the best
-    approximation.
-    It is a fixed point of
+    approximation. It is a fixed point of
 
     .. math:: x \leftarrow \frac{\sum_n \alpha_n x_n}{\sum_n \alpha_n}, \qquad
         \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
 
-    with k(x, y) = h(‖x - y‖²) and θ_n = arccos k(x_n, x) (eq. 9 for the Gaussian kernel, whose
-    -h' is k / 2σ²), iterated from several starts in one
-    batch; the best result is kept. (The sign in eq. 8 of the paper is wrong; the zeros are the
-    same.) Matrices are represented by their logarithms. Shapes with the Veronese-Whitney kernel
-    move to the leading eigenvector of :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the
-    weights α, with h a function of :math:`1 - |u_n^* u|^2`.
+    with k(x, y) = h(‖x - y‖²) and θ_n = arccos k(x_n, x). This is eq. 9 for the Gaussian kernel,
+    where -h' is k / 2σ². (The sign in eq. 8 of the paper is wrong; the zeros are the same.) The
+    iteration runs from several starts, and the best result is kept.
+
+    Matrices are represented by their logarithms. For shapes with the Veronese-Whitney kernel, h is
+    a function of :math:`1 - |u_n^* u|^2`, and a step moves to the leading eigenvector of
+    :math:`\sum_n \alpha_n u_n u_n^*`, a mean shape with the weights α.
 
     Parameters
     ----------
@@ -188,15 +177,7 @@ def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Ke
 def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int) -> Array:
     X = domain.points
     if not isinstance(starts, str):
-        if not isinstance(kernel, Radial):
-            return domain.coordinates(kernel.validate(starts, reset=False))
-        given = check_numbers(starts, "starts", "karcher_mean_preimage", dtype=X.dtype)
-        if given.shape[1] != X.shape[1]:
-            raise ValueError(
-                f"starts of karcher_mean_preimage must have {X.shape[1]} columns, as X has; got "
-                f"{given.shape[1]}."
-            )
-        return given
+        return domain.coordinates(kernel.validate(starts, reset=False))
     check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
     chosen = X if starts == "all" else best_points(domain, p, n_starts)
     return np.vstack([domain.means(p), chosen])
@@ -263,9 +244,7 @@ def _without_each(
     objective = (squared_angles @ weights)[:, None] - squared_angles[:, omitted] * weights[omitted]
     objective[omitted, np.arange(b)] = np.inf
     n_starts = min(_N_LEAVE_ONE_OUT_STARTS, len(X) - 1)
-    best = np.argpartition(objective, n_starts - 1, axis=0)[:n_starts]
-    order = np.argsort(np.take_along_axis(objective, best, axis=0), axis=0, kind="stable")
-    best = np.take_along_axis(best, order, axis=0)
+    best = np.argsort(objective, axis=0, kind="stable")[:n_starts]
     starts = np.concatenate([np.repeat(reference[None], b, axis=0), *X[best]])
     p = np.tile(weights, (b, 1))
     p[np.arange(b), omitted] = 0.0

@@ -23,7 +23,7 @@ from .._core.checks import (
     check_positive,
     numbers_expected,
 )
-from .._core.status import Status, warn_unless_converged
+from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.types import Array, Data
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed, as_kernel
@@ -35,7 +35,7 @@ from .ridge import ridge
 
 
 @dataclass(frozen=True)
-class Preimages:
+class Preimages(Outcome):
     """Approximate pre-images.
 
     Attributes
@@ -58,11 +58,6 @@ class Preimages:
     n_iter: int
     status: Status
     method: str
-
-    @property
-    def converged(self) -> bool:
-        """Whether every pre-image met the tolerance."""
-        return self.status.converged
 
 
 def preimage(
