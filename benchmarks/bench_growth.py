@@ -288,7 +288,7 @@ def on_the_sphere(full: bool) -> list[Curve | Missing]:
 
 def our_chain(n: int) -> Work:
     arc = bench_nested.arc(n)
-    return lambda: nested_spheres(arc)
+    return lambda: nested_spheres(arc, sphere="small", negligible=0.0)
 
 
 def their_chain(n: int) -> Work:

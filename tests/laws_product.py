@@ -258,7 +258,7 @@ def _explicit() -> dict[str, Configuration]:
         return Configuration(KernelPNS, {"n_components": 2} | options, sphere=True, n=15)
 
     return {
-        "KernelPNS, small": nested(),
+        "KernelPNS, small": nested(sphere="small", negligible=0.0),
         "KernelPNS, dense": nested(sphere="great", solver="dense"),
         "KernelPNS, robust": nested(sphere="bic", p=1.0),
         "KernelPNS, nystroem": nested(solver="nystroem", n_anchors=8, random_state=0),

@@ -26,7 +26,7 @@ X, y = X[:250], y[:250]
 embeddings = {
     "PCA": PCA(2).fit_transform(X),
     "kernel PGA": KernelPGA(2, random_state=0).fit_transform(X),
-    "nested spheres, great": KernelPNS(2, sphere="great").fit_transform(X),
+    "nested spheres, great": KernelPNS(2).fit_transform(X),
     "Isomap": Isomap(n_neighbors=15, n_components=2).fit_transform(X),
     "t-SNE": TSNE(2, init="pca", random_state=0).fit_transform(X),
 }

@@ -35,7 +35,7 @@ turns = np.linspace(0, 2 * np.pi, 181)[:-1]
 circle = np.column_stack([np.cos(turns), np.sin(turns)])
 circles = {}
 for p in (2.0, 1.0):
-    chain = nested_spheres(points, p=p)
+    chain = nested_spheres(points, p=p, sphere="small")
     circles[f"p = {p:g}"] = chain.raised(circle)
     print(f"p = {p:g}: radius {chain.radii[0]:.3f}, true radius 0.700")
 
@@ -57,8 +57,8 @@ plots.sphere(
 
 X, y = load_iris(return_X_y=True)
 models = {
-    "nested spheres, small": KernelPNS(2).fit(X),
-    "nested spheres, great": KernelPNS(2, sphere="great").fit(X),
+    "nested spheres, small": KernelPNS(2, sphere="small").fit(X),
+    "nested spheres, great": KernelPNS(2).fit(X),
     "kernel PCA": KernelPCA(8).fit(X),
 }
 for name, model in list(models.items())[:2]:

@@ -268,7 +268,9 @@ class Trained:
         """Test p = 1 in the inner levels only, and in all of them."""
         chain = self.chains["small"]
         self.test(INNER_ONE, chain.of("paper", 1.0))
-        model = KernelPNS(1, kernel=kernel_of(self.kernel), p=1.0).fit(self.points[TRAIN])
+        of_kernel = kernel_of(self.kernel)
+        model = KernelPNS(1, kernel=of_kernel, p=1.0, sphere="small", negligible=0.0)
+        model.fit(self.points[TRAIN])
         whole = model.nested_spheres_
         coordinates = chain.coordinates.items()
         features = {key: whole.features(each, max(DIMENSIONS)) for key, each in coordinates}
@@ -279,7 +281,8 @@ class Chain:
     """Nested spheres of p = 2 fitted to training points, and with other p inside of them."""
 
     def __init__(self, points: Features, kernel: str, sphere: str) -> None:
-        model = KernelPNS(1, kernel=kernel_of(kernel), sphere=sphere).fit(points[TRAIN])
+        model = KernelPNS(1, kernel=kernel_of(kernel), sphere=sphere, negligible=0.0)
+        model.fit(points[TRAIN])
         self.sphere, self.chain = sphere, model.nested_spheres_
         self.coordinates = {key: model.sphere_coordinates(X) for key, X in points.items()}
         self.wrap = float(self.chain.wrap)
@@ -306,7 +309,9 @@ class Chain:
 
     def _inner(self, p: float) -> tuple[Any, Features]:
         if p not in self._chains:
-            self._chains[p] = nested_spheres(self._below[TRAIN], p=p, sphere=self.sphere)
+            self._chains[p] = nested_spheres(
+                self._below[TRAIN], p=p, sphere=self.sphere, negligible=0.0
+            )
         return self._chains[p], self._below
 
     def flat(self) -> Features:

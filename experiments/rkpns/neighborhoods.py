@@ -182,7 +182,7 @@ def changed(kernel: str, factor: float, X: NDArray[np.float64]) -> Kernel:
 def fitted(method: str, kernel: Kernel, X: NDArray[np.float64]) -> Any:
     if method in SPHERES:
         with wraps_recorded():
-            return KernelPNS(1, kernel=kernel, sphere=SPHERES[method]).fit(X)
+            return KernelPNS(1, kernel=kernel, sphere=SPHERES[method], negligible=0.0).fit(X)
     analysis = KernelPCA if method == FLAT else KernelPGA
     return analysis(min(MOST_MODES, len(X) - 1), kernel=kernel).fit(X)
 

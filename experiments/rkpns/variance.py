@@ -192,7 +192,7 @@ def fitted(
         wrap = math.nan
     else:
         with wraps_recorded():
-            model = KernelPNS(1, kernel=of_kernel, sphere=SPHERES[method]).fit(X)
+            model = KernelPNS(1, kernel=of_kernel, sphere=SPHERES[method], negligible=0.0).fit(X)
         wrap = model.nested_spheres_.wrap
     found = 100 * np.cumsum(model.explained_variance_ratio_)[:MOST_MODES]
     # a sphere of few dimensions has no more modes: all is captured

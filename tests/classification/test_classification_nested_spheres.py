@@ -208,7 +208,7 @@ def test_data_without_folds_or_subspheres():
 def test_a_long_circle_is_warned_about_if_it_is_a_feature():
     X, y = three_classes(30, seed=2)
     X = gaussian(X, sigma=3.0)
-    narrow = estimator(kernel=Gaussian(sigma=0.5))
+    narrow = estimator(kernel=Gaussian(sigma=0.5), sphere="small")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         narrow.set_params(features="paper").fit(X, y)

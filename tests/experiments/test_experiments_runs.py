@@ -328,7 +328,7 @@ def test_rkpns_variance(scripts):
     np.testing.assert_allclose(curve[:3], 100 * np.cumsum(values) / values.sum())
     assert math.isnan(wrap)
     curve, wrap, _ = v.fitted(v.GREAT, "linear", points)
-    chain = nested_spheres(points, sphere="great")
+    chain = nested_spheres(points, sphere="great", negligible=0.0)
     squares = np.mean(chain.scores(points) ** 2, axis=0)
     np.testing.assert_allclose(curve[:2], 100 * np.cumsum(squares) / squares.sum(), rtol=1e-6)
     assert wrap == pytest.approx(chain.wrap, rel=1e-6)
@@ -361,8 +361,9 @@ def test_rkpns_classification(scripts, monkeypatch):
         trained = c.Trained(points, labels, "any")
         trained.choose()
         for sphere in c.SPHERES:
+            options = {"features": "paper", "sphere": sphere, "negligible": 0.0}
             model = NestedSpheresClassifier(
-                2, Normalized(Linear()), p="cv", ps=c.POWERS, features="paper", sphere=sphere
+                2, Normalized(Linear()), p="cv", ps=c.POWERS, **options
             ).fit(points[c.TRAIN], labels[c.TRAIN])
             method = c.pns(sphere, "paper", "p chosen")
             assert trained.chosen[method, 2] == model.p_

@@ -216,7 +216,7 @@ MODELS: dict[str, Any] = {
     "pga-nystroem-angles": KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles")),
     "pga-partial": (KernelPGA(1, **FEW), batches_of(9, 3)),
     # nested spheres and robust kernel PCA
-    "pns-small": KernelPNS(2),
+    "pns-small": KernelPNS(2, sphere="small"),
     "pns-bic": KernelPNS(2, sphere="bic"),
     "pns-all": KernelPNS(kernel="cosine", sphere="great"),
     "pns-nystroem": KernelPNS(2, sphere="great", **FEW),

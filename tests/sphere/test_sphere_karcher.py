@@ -302,7 +302,7 @@ NO_TRIANGLE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
         ({"points": DenseGram(4 * np.eye(3))}, r"k\(x, x\) must be the same.*is 4 at row 0"),
         ({"points": DenseGram(np.diag([1.0, 1.0, 2.0]))}, "is 2 at row 2 of points and not 1"),
         ({"points": DenseGram(np.diag([1.0, 0.0, 1.0]))}, r"is 0 at row 1 of points"),
-        ({"points": undefined(1, 1)}, "overflows at row 1 of points"),
+        ({"points": undefined(1, 1)}, "is nan at row 1 of points"),
         ({"points": undefined(0, 2)}, "points"),
         ({"points": DenseGram(NO_TRIANGLE)}, r"^The inner product of row 1 .* is 1\.278.*positive"),
         ({"points": wave()}, r"squared length -0\.00017: .* not positive definite"),

@@ -1,15 +1,16 @@
 """Principal nested spheres against slow searches and known spheres."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_sphere import cap, rotation, unit
-from orthodrome.sphere import _subspheres
-from orthodrome.sphere._subspheres import EPSILON, _Search, fit_subsphere
-from orthodrome.sphere.nested import CHOICES, _circular_mean, _fit_level, nested_spheres
+from orthodrome.sphere import _subspheres, karcher_mean, log, nested_spheres
+from orthodrome.sphere._subspheres import EPSILON, Subsphere, _Search, fit_subsphere
+from orthodrome.sphere.nested import CHOICES, _circular_mean
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -37,9 +38,18 @@ def small_circle(n=100, radius=0.7, noise=0.02, outliers=0, seed=0, d=3, arc=1.2
 
 
 def fitted(points, **options):
+    """The paper's chain, unless options are given."""
+    options = {"sphere": "small", "negligible": 0.0} | options
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The points take up", UserWarning)
         return nested_spheres(points, **options)
+
+
+def with_outer_levels():
+    """Points with directions of very different spread, turned."""
+    points = np.random.default_rng(1).standard_normal((100, 20)) * np.geomspace(0.5, 1e-3, 20)
+    points[:, 0] += 1
+    return unit(points) @ rotation(20)
 
 
 def penalty(points, axis, radius, p, weights=None):
@@ -129,18 +139,6 @@ def test_projection_and_its_inverse(m):
     np.testing.assert_array_equal(below[:2], np.eye(m - 1)[[0, 0]])
 
 
-@pytest.mark.parametrize("great", [False, True])
-def test_starts_through_random_points(great):
-    radius = np.pi / 2 if great else 0.7
-    points = small_circle(60, radius, noise=0.0, outliers=15, arc=3.0)
-    starts = _Search(points, np.full(60, 1 / 60), great, 500).through_points(0.5)
-    axis, found = starts[0]
-    np.testing.assert_allclose(np.abs(axis), [0, 0, 1], atol=1e-9)
-    np.testing.assert_allclose(min(found, np.pi - found), radius, atol=1e-9)
-    values = [penalty(points, axis, r, 0.5) for axis, r in starts]
-    np.testing.assert_allclose(values, sorted(values), rtol=1e-12)  # equal ones in any order
-
-
 def test_newton_ends_where_lbfgs_does(monkeypatch):
     points, weights = ellipsoid(100, 5), np.ones(100)
     by_slopes = fit_subsphere(points, weights)
@@ -215,22 +213,63 @@ def test_scores_do_not_depend_on_the_frame_or_the_order(sphere):
         assert np.all(np.mean(first**3, axis=0) > 0)
 
 
-def test_negligible_coordinates():
-    points = ellipsoid(100, 20, spread=0.6)
-    points = unit(points * np.geomspace(1, 1e-4, 21))
-    calls = []
-    whole = fitted(points, callback=calls.append)
-    assert [call["level"] for call in calls] == list(range(1, 20))
-    assert sum(call["n_iter"] > 0 for call in calls) > 10
-    short = fitted(points, negligible=1e-4)
-    skipped = [s.n_iter == 0 for s in short.subspheres]
-    assert skipped[0]
-    assert not skipped[-1]
-    np.testing.assert_allclose(
-        np.mean(short.scores(points)[:, :3] ** 2, axis=0),
-        np.mean(whole.scores(points)[:, :3] ** 2, axis=0),
-        rtol=0.05,
-    )
+@every_choice
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_outer_levels_are_principal_great_subspheres(sphere, p):
+    """The maps equal those of a chain whose outer levels are written out one by one."""
+    points = with_outer_levels()
+    chain = fitted(points, sphere=sphere, p=p, negligible=1e-3)
+    second = points.T @ points / len(points)
+    values = np.linalg.eigvalsh(second)
+    variance = 1 - np.sum(points.mean(axis=0) ** 2)
+    assert chain.n_outer == np.count_nonzero(values <= 1e-3 * variance) > 5
+    np.testing.assert_array_equal(chain.radii[: chain.n_outer], np.pi / 2)
+    moments = np.einsum("ij,jk,ik->i", chain.axes, second, chain.axes)[: chain.n_outer]
+    np.testing.assert_allclose(moments, values[: chain.n_outer], rtol=1e-9)
+    sizes = np.arange(20, 20 - chain.n_outer, -1)
+    outer = [Subsphere(np.eye(m)[-1], np.pi / 2, 0.0, 0) for m in sizes]
+    plain = replace(chain, subspheres=(*outer, *chain.subspheres))
+    assert plain.n_outer == 0
+    np.testing.assert_allclose(chain.axes, plain.axes, atol=1e-12)
+    scores = chain.scores(points)
+    np.testing.assert_allclose(scores, plain.scores(points), atol=1e-12)
+    np.testing.assert_allclose(chain.points(scores), points, atol=1e-10)
+    assert np.all(np.mean(scores[:, -chain.n_outer :] ** 3, axis=0) >= 0)
+    for dimension in (1, 19 - chain.n_outer, 18):
+        below = chain.projected(points, dimension)
+        np.testing.assert_allclose(below, plain.projected(points, dimension), atol=1e-12)
+        np.testing.assert_allclose(chain.raised(below), plain.raised(below), atol=1e-12)
+
+
+@pytest.mark.parametrize("sphere", ["small", "great"])
+def test_outer_levels_hardly_change_the_first_modes(sphere):
+    points = with_outer_levels()
+    whole, short = (fitted(points, sphere=sphere, negligible=limit) for limit in (0.0, 1e-3))
+    assert whole.n_outer == 0
+    assert short.n_iter < whole.n_iter
+    variances = [np.mean(chain.scores(points)[:, :5] ** 2, axis=0) for chain in (whole, short)]
+    np.testing.assert_allclose(*variances, rtol=0.02)
+
+
+def test_great_subspheres_of_near_points_are_principal_directions_of_the_tangent_space():
+    points = unit(np.eye(6)[0] + 1e-3 * ellipsoid(80, 5) @ rotation(6))
+    mean = karcher_mean(points).point
+    tangents = log(points, base_point=mean)
+    values, vectors = np.linalg.eigh(tangents.T @ tangents / 80)
+    for negligible in (0.0, 0.1):
+        scores = fitted(points, sphere="great", negligible=negligible).scores(points)
+        found = np.mean(scores**2, axis=0)
+        np.testing.assert_allclose(found, values[:0:-1], rtol=1e-4)
+        cosines = np.abs(np.corrcoef(scores.T, (tangents @ vectors[:, :0:-1]).T)[:5, 5:])
+        np.testing.assert_allclose(np.diag(cosines), 1, atol=1e-4)
+
+
+def test_points_on_the_axis_of_an_outer_level_are_counted():
+    points = np.vstack([cap(2000, 3, 1.0), np.zeros((1, 3))])
+    points = np.column_stack([points, np.append(np.zeros(2000), 1.0)])
+    chain = fitted(points, sphere="great", negligible=0.01)
+    assert (chain.n_outer, chain.n_lost) == (1, 1)
+    np.testing.assert_allclose(chain.points(chain.scores(points)), points, atol=1e-12)
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 5])
@@ -332,21 +371,6 @@ def test_choice_between_great_and_small(sphere):
     of_great, of_small = (fitted(x, sphere=sphere).radii[0] for x in (great, small))
     assert (of_great == np.pi / 2) == (sphere != "small")
     assert (of_small == np.pi / 2) == (sphere == "great")
-
-
-@every_power
-@pytest.mark.parametrize("great", [False, True])
-def test_coordinate_subspheres(p, great):
-    """A coordinate without spread gives the axis, without a search."""
-    options = {"p": p, "sphere": "great" if great else "small", "max_iter": 9}
-    local = ellipsoid(40, 3)
-    found = _fit_level(local, np.ones(40), 1.0, **options)
-    assert found.n_iter == 0
-    assert np.argmax(np.abs(found.axis)) == np.argmin(local.var(axis=0))
-    expected = penalty(local, found.axis, found.radius, p)
-    assert found.objective == pytest.approx(expected, rel=1e-12)
-    poles = np.array([[1.0], [np.nextafter(1, 2)], [np.nextafter(1, 0)]])  # rounded cosines
-    assert great or _fit_level(poles, np.ones(3), 1.0, **options).radius < 1e-7
 
 
 def test_reweighted_least_squares_replace_eigenvectors_in_many_coordinates(monkeypatch):

@@ -42,7 +42,7 @@ def of_peer(points):
 @pytest.mark.parametrize(("d", "seed"), [(2, 0), (5, 1), (11, 0)])
 def test_radii_axes_and_variances_equal_scikit_pns(d, seed):
     points = bent(150, d, seed)
-    chain = nested_spheres(points)
+    chain = nested_spheres(points, sphere="small", negligible=0.0)
     radii, axes, variances = of_peer(points)
     assert radii.min() < 1.3  # small spheres, not only great ones
     np.testing.assert_allclose(chain.radii, radii, atol=3e-4)

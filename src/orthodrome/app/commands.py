@@ -251,7 +251,7 @@ def info() -> None:
     DATA,
     _method(DECOMPOSITIONS),
     _components(2),
-    _option("--sphere", "for kpns: small or great", metavar="NAME"),
+    _option("--sphere", "for kpns: great or small (default: great)", metavar="NAME"),
     _option("--p", "for kpns and robust: the power p, at most 2", float | None, metavar="P"),
     LINKS,
     *_fitting("embedding"),

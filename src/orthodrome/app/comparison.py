@@ -32,9 +32,6 @@ TITLES = {
     "robust": "robust kernel PCA",
     "kpns": "kernel nested spheres",
 }
-# In nested spheres, levels with less variance are not fitted. This is several times faster; scores
-# on five real tables changed by at most 0.004.
-_NEGLIGIBLE = 0.01
 MAX_ROWS = 500  # nested spheres would take minutes with more
 _MIN_DIFFERENCE = 0.01  # smaller differences of scores do not count
 _N_HALVES = 10  # random halves of the rows, to estimate how much the areas vary
@@ -248,8 +245,6 @@ def _model(name: str, data: Data, choice: Choice, n_components: int) -> Any:
     parameters: dict[str, Any] = {"n_components": n_components}
     if name == LINEAR:
         parameters["n_components"] = min(n_components, *data.X.shape)
-    if name == "kpns":
-        parameters["negligible"] = _NEGLIGIBLE
     return make_model(replace(choice, method=name, parameters=parameters), data)
 
 

@@ -16,20 +16,23 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_classes, check_power, check_targets, rows_renumbered
-from .._core.parameters import choice, grid, integer, or_word, positive
+from .._core.checks import check_classes, check_power, check_targets
+from .._core.parameters import choice, grid, integer, optional, or_word, positive, seed
 from .._core.progress import Progress, reporting, tracked, with_callbacks
 from .._core.types import Data, Floats
 from ..base import KernelEstimator, last_fit_kept
 from ..decomposition import KernelPNS
-from ..kernels import Precomputed
-from ..sphere.nested import CHOICES, NestedSpheres
+from ..sphere import NestedSpheres, nested_spheres
+from ..sphere.nested import CHOICES
 from .calibration import residual_temperature, softmax_of_residuals
 
 FEATURES = ("scores", "paper")
 
 # Number of folds for the temperature of the probabilities.
 _N_FOLDS = 5
+
+# Shorter projections of unit vectors onto the span of other points are rounding errors.
+_NO_LENGTH = 1e-10
 
 # Outside this range, liblinear over- or underflows, does not end, and ignores Ctrl-C.
 _MIN_C, _MAX_C = 1e-50, 1e50
@@ -93,8 +96,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         ``"scores"``: the signed angle on the circle at the end of the chain, which is the first
         mode, and D - 1 residuals. ``"paper"``: the residuals from D subspheres, without the angle,
         which is less accurate on most data.
-    sphere : {"small", "great", "bic", "test"}, default="small"
-        Kind of the subspheres; see :func:`orthodrome.sphere.nested_spheres`.
+    sphere : {"great", "small", "bic", "test"}, default="great"
+        Kind of the subspheres; see :func:`orthodrome.sphere.nested_spheres`. "small" is the
+        paper's.
     C : float, default=1.0
         Inverse regularisation of the support vector machines. All features are first divided by
         their root mean square, so that C does not depend on the scale of the kernel.
@@ -103,10 +107,17 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     cv : int, splitter or iterable, default=5
         Folds of ``p="cv"``, as in scikit-learn; an integer is a number of stratified folds, which
         is limited to the size of the smallest class, but not below 2.
-    negligible : float, default=0.0
-        Saves time on large data; see :class:`~orthodrome.decomposition.KernelPNS`.
+    negligible : float, default=1e-3
+        Principal directions with at most this fraction of the variance are not searched. 0 fits all
+        levels, as in the paper.
+    n_anchors : int, optional
+        Use approximate coordinates from this many anchors (Nyström) instead of the whole Gram
+        matrix. Default: the whole matrix for up to 200,000 distinct rows, else 512 anchors.
     memory_budget : str or number, default="2GiB"
-        Memory limit for the Gram matrix and its factors; `fit` raises an error beyond it.
+        Memory for the Gram matrix and its factors, or the coordinates; `fit` raises an error if
+        they do not fit.
+    random_state : int, RandomState, Generator or None, default=None
+        Random numbers for the choice of anchors.
     verbose : bool or int, default=False
         Show scikit-learn's progress bar (needs rich).
 
@@ -150,7 +161,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     could not be classified without the projection.
 
     A given p needs one chain of nested spheres; ``p="cv"`` needs one for each power and fold, and a
-    final one. A chain for N points needs O(N³) time at most.
+    final one. The kernel and the coordinates are computed once, from all training data; the folds
+    share them.
 
     References
     ----------
@@ -175,6 +187,8 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         "C": _check_penalty,
         "negligible": positive(or_zero=True),
         "cv": _check_folds,
+        "n_anchors": optional(integer()),
+        "random_state": seed,
     }
 
     def __init__(
@@ -184,12 +198,14 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         *,
         p: float | str = 2.0,
         features: str = "scores",
-        sphere: str = "small",
+        sphere: str = "great",
         C: float = 1.0,
         ps: Sequence[float] = (0.5, 1.0, 1.5, 2.0),
         cv: Any = 5,
-        negligible: float = 0.0,
+        negligible: float = 1e-3,
+        n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
+        random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
         self.n_components = n_components
@@ -201,7 +217,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         self.ps = ps
         self.cv = cv
         self.negligible = negligible
+        self.n_anchors = n_anchors
         self.memory_budget = memory_budget
+        self.random_state = random_state
         self.verbose = verbose
 
     # ------------------------------------------------------------------ fitting
@@ -249,25 +267,27 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         self.n_components_ = self.features_.shape[1]
 
     def _chosen_power(self, X: Any, labels: NDArray[Any], progress: Progress) -> float:
-        """Return the power with the best accuracy in cross-validation."""
+        """Return the power with the best accuracy in cross-validation.
+
+        All folds use the coordinates of a fit to all training data, so the Gram matrix is computed
+        and factored once.
+        """
         powers = np.unique(np.asarray(self.ps, dtype=np.float64))
-        folds = self._folds(X, labels)
+        folds = self._folds(labels)
         accuracies = np.zeros((len(folds), len(powers)))
-        for f, (train, test) in enumerate(folds):
-            X_train, X_test = self._block(X, train, train), self._block(X, test, train)
-            for i, power in enumerate(powers):
-                with _ignore_circle_warning(), rows_renumbered(train):
-                    fitted = self._decomposition(float(power)).fit(X_train)
-                chain, points = fitted.nested_spheres_, fitted.sphere_coordinates_
-                machine = _fit_machines(self._features(chain, points), labels[train], self.C)
-                with rows_renumbered(test):
-                    new = fitted._coordinates(X_test)
-                # points that cannot be mapped to the sphere count as errors
-                is_mapped = np.isfinite(new[:, 0])
+        options: dict[str, Any] = {"sphere": self.sphere, "negligible": self.negligible}
+        with _ignore_circle_warning():
+            points = self._decomposition(float(powers[-1])).fit(X).sphere_coordinates_
+            for (f, i), _ in np.ndenumerate(accuracies):
+                train, test = folds[f]
+                chain = nested_spheres(points[train], p=float(powers[i]), **options)
+                features = self._features(chain, points[train])
+                machine = _fit_machines(features, labels[train], self.C)
+                # points that cannot be mapped to the sphere of the others count as errors
+                is_mapped = np.linalg.norm(points[test] @ chain.basis, axis=1) > _NO_LENGTH
                 if is_mapped.any():
-                    found = machine.predict(self._features(chain, new[is_mapped]))
-                    correct = np.sum(found == labels[test][is_mapped])
-                    accuracies[f, i] = correct / len(test)
+                    found = machine.predict(self._features(chain, points[test][is_mapped]))
+                    accuracies[f, i] = np.sum(found == labels[test][is_mapped]) / len(test)
                 done = (f * len(powers) + i + 1) / (accuracies.size + 1)
                 progress.advance(done, "cross-validation")
         scores = accuracies.mean(axis=0)
@@ -275,7 +295,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         # allow for rounding errors of means
         return float(powers[np.flatnonzero(scores >= scores.max() - 1e-12)[-1]])
 
-    def _folds(self, X: Any, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    def _folds(self, labels: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return training and test rows of each fold; every training part has two classes."""
         sizes = np.sort(np.unique(labels, return_counts=True)[1])
         if sizes[-2] < 2:
@@ -300,11 +320,6 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
                 ) from None
         return folds
 
-    def _block(self, X: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
-        """Return rows of the data; of a Gram matrix, the block of these rows and columns."""
-        precomputed = isinstance(self._kernel_object(), Precomputed)
-        return X[np.ix_(rows, columns)] if precomputed else X[rows]
-
     def _decomposition(self, p: float) -> KernelPNS:
         return KernelPNS(
             1,
@@ -312,7 +327,9 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
             p=p,
             sphere=self.sphere,
             negligible=self.negligible,
+            n_anchors=self.n_anchors,
             memory_budget=self.memory_budget,
+            random_state=self.random_state,
         )
 
     def _features(self, chain: NestedSpheres, points: Floats) -> Floats:

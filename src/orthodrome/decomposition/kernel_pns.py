@@ -33,12 +33,13 @@ class KernelPNS(ExplicitDecomposition):
 
     Exact coordinates of the points are computed from the eigenvectors of the Gram matrix; for too
     many points, approximate ones are computed from a few anchors. The subspheres are fitted with
-    :func:`orthodrome.sphere.nested_spheres`.
+    :func:`orthodrome.sphere.nested_spheres`. The paper's method is
+    ``KernelPNS(sphere="small", negligible=0.0)``.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        The dimension D of the embedding; None: the largest. All levels are fitted in either case.
+        The dimension D of the embedding. None: the largest.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data;
@@ -46,11 +47,12 @@ class KernelPNS(ExplicitDecomposition):
         result is that of principal nested spheres without a kernel.
     p : float in (0, 2], default=2.0
         The power of the residuals: 2 is least squares, smaller powers are more robust.
-    sphere : {"small", "great", "bic", "test"}, default="small"
-        The allowed subspheres; see :func:`orthodrome.sphere.nested_spheres`.
-    negligible : float, default=0.0
-        Levels with at most this fraction of the variance are removed without a search, which is
-        faster for many points. 0: all levels are fitted.
+    sphere : {"great", "small", "bic", "test"}, default="great"
+        The allowed subspheres; see :func:`orthodrome.sphere.nested_spheres`. "small" is the
+        paper's.
+    negligible : float, default=1e-3
+        Principal directions with at most this fraction of the variance become great subspheres
+        without a search, which is much faster. 0 fits all levels, as in the paper.
     max_iter : int, default=2000
         Maximum number of iterations of a search. Each level needs one search, or several if p < 2.
     solver : {"auto", "dense", "nystroem"} or Nystroem, default="auto"
@@ -59,8 +61,7 @@ class KernelPNS(ExplicitDecomposition):
         :class:`orthodrome.eigen.Nystroem`). "auto" uses nystroem if `n_anchors` is given, or for
         more than 200,000 distinct rows.
     n_anchors : int, optional
-        For nystroem: maximum number of anchors, coordinates and levels. Default: 512. `negligible`
-        reduces the number of levels.
+        For nystroem: maximum number of anchors, coordinates and levels. Default: 512.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix and its factors, or the features; if they do not fit, `fit`
         raises an error.
@@ -135,7 +136,7 @@ class KernelPNS(ExplicitDecomposition):
     >>> from orthodrome import KernelPNS
     >>> angle = np.linspace(-1, 1, 20)
     >>> circle = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle), np.full(20, 0.8)])
-    >>> model = KernelPNS(1, kernel="linear").fit(circle)
+    >>> model = KernelPNS(1, kernel="linear", sphere="small").fit(circle)
     >>> model.explained_variance_ratio_.round(6)
     array([1., 0.])
     """
@@ -156,8 +157,8 @@ class KernelPNS(ExplicitDecomposition):
         kernel: Any = "gaussian",
         *,
         p: float = 2.0,
-        sphere: str = "small",
-        negligible: float = 0.0,
+        sphere: str = "great",
+        negligible: float = 1e-3,
         max_iter: int = 2000,
         solver: Any = "auto",
         n_anchors: int | None = None,
@@ -243,7 +244,7 @@ def fit_nested_spheres(
 
     `options` are those of :func:`~orthodrome.sphere.nested_spheres`.
     """
-    points, normalized_weights = isometry.points, weights / weights.sum()
+    points, p = isometry.points, weights / weights.sum()
     chain = nested_spheres(
         points,
         weights,
@@ -253,11 +254,11 @@ def fit_nested_spheres(
     k = chain.n_modes if n_components is None else min(int(n_components), chain.n_modes)
     mean = chain.projected(chain.mean[None], k)[0]
     tangents = _tangents(chain, k, mean, points)
-    center = normalized_weights @ tangents
-    covariance = (tangents * normalized_weights[:, None]).T @ tangents - np.outer(center, center)
+    center = p @ tangents
+    covariance = (tangents * p[:, None]).T @ tangents - np.outer(center, center)
     directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :k]
-    directions = oriented(directions, tangents @ directions, normalized_weights)
-    squares = normalized_weights @ chain.scores(points) ** 2
+    directions = oriented(directions, tangents @ directions, p)
+    squares = p @ chain.scores(points) ** 2
     total = float(squares.sum())
     attributes = {
         "nested_spheres_": chain,

@@ -56,6 +56,11 @@ _OLD_ATTRIBUTES = {
 }
 _REMOVED_ATTRIBUTES = {"checkpoint_seconds"}
 
+# Parameters that files of earlier versions lack, with the values that keep their behaviour.
+_ADDED_PARAMETERS: dict[str, dict[str, Any]] = {
+    "NestedSpheresClassifier": {"n_anchors": None, "random_state": None},
+}
+
 Node = dict[str, Any]
 
 
@@ -279,6 +284,7 @@ class _Decoder:
         if kind.__module__.startswith("sklearn."):  # warns if another version wrote it
             result.__setstate__(dict(state))
         else:
+            result.__dict__.update(_ADDED_PARAMETERS.get(kind.__name__, {}))
             kept = [key for key in state if key not in _REMOVED_ATTRIBUTES]
             result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in kept})
         _check_location(result, kind.__name__)

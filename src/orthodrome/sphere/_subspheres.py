@@ -73,10 +73,7 @@ class Subsphere:
         turned = turned[:, :-1]
         lengths = np.sqrt(np.einsum("ij,ij->i", turned, turned))
         residuals = np.arctan2(lengths, cosines) - self.radius
-        lost = lengths <= 16 * np.finfo(np.float64).eps
-        turned[lost] = 0.0
-        turned[lost, 0] = lengths[lost] = 1.0
-        turned /= lengths[:, None]
+        lost = normalize(turned, lengths)
         return turned, residuals, lost
 
     def lift(self, points: Floats, residuals: Floats) -> Floats:
@@ -84,6 +81,17 @@ class Subsphere:
         angles = residuals + self.radius
         last = -np.cos(angles) if self.axis[-1] >= 0 else np.cos(angles)
         return reflected(np.column_stack([np.sin(angles)[:, None] * points, last]), self.axis)
+
+
+def normalize(vectors: Floats, lengths: Floats) -> NDArray[np.bool_]:
+    """Divide vectors by their lengths, in place; return a mask of those without length.
+
+    These are replaced with the first coordinate axis.
+    """
+    lost = lengths <= 16 * np.finfo(np.float64).eps
+    vectors[lost] = np.eye(1, vectors.shape[1])
+    vectors /= np.where(lost, 1.0, lengths)[:, None]
+    return lost
 
 
 def reflected(points: Floats, axis: Floats) -> Floats:
@@ -149,16 +157,9 @@ def fit_subsphere(
             absolute = search.run(squared.axis, squared.radius, 1.0)
             ends += [search.run(end.axis, end.radius, p) for end in (squared, absolute)]
     best = min(ends, key=lambda end: end.objective)
-    return orient_axis(best, points, search.weights, great)
-
-
-def orient_axis(found: Subsphere, points: Floats, weights: Floats, great: bool) -> Subsphere:
-    """Choose the sign of the axis: the radius is at most π/2, or the third moment positive."""
-    flip = weights @ found.residuals(points) ** 3 < 0 if great else found.radius > np.pi / 2
-    if not flip:
-        return found
-    radius = found.radius if great else np.pi - found.radius
-    return replace(found, axis=-found.axis, radius=radius)
+    skewness = float(search.weights @ best.residuals(points) ** 3)
+    flip = skewness < 0 if great else best.radius > np.pi / 2
+    return replace(best, axis=-best.axis, radius=np.pi - best.radius) if flip else best
 
 
 class _Search:

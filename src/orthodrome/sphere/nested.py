@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
@@ -26,10 +26,10 @@ from .._core.threads import single_threaded_blas
 from .._core.types import Callback, Floats
 from .._core.unit import check_unit_length
 from .._core.warn import warn_user
-from ._subspheres import EPSILON, Subsphere, fit_subsphere, orient_axis, reflected
+from ._subspheres import Subsphere, fit_subsphere, normalize, reflected
 
 #: How each subsphere is chosen: always small, always great, or with a criterion.
-CHOICES = ("small", "great", "bic", "test")
+CHOICES = ("great", "small", "bic", "test")
 
 _RANK = 1e-12  # directions with a smaller fraction of the trace are dropped
 _NO_LENGTH = 1e-12  # shorter projections of unit vectors onto the span are rounding errors
@@ -45,9 +45,10 @@ class NestedSpheres:
     Attributes
     ----------
     basis : ndarray of shape (d, m)
-        Orthonormal basis of the span of the points, in order of decreasing second moment.
+        Orthonormal basis of the span of the points, in order of decreasing second moment. The last
+        `n_outer` columns are the axes of the outer subspheres, which are great.
     subspheres : tuple of Subsphere
-        The chain, outermost first. Each is given in the coordinates of the one before.
+        The other subspheres, outermost first. Each is given in the coordinates of the one before.
     mean_angle : float
         The angle of the mean on the last circle.
     wrap : float
@@ -72,9 +73,15 @@ class NestedSpheres:
         return self.basis.shape[1] - 1
 
     @property
+    def n_outer(self) -> int:
+        """The number of outer subspheres, found together as principal directions."""
+        return self.n_modes - 1 - len(self.subspheres)
+
+    @property
     def radii(self) -> Floats:
         """Radii of the subspheres, outermost first, shape (n_modes - 1,)."""
-        return np.array([subsphere.radius for subsphere in self.subspheres])
+        inner = [subsphere.radius for subsphere in self.subspheres]
+        return np.array([np.pi / 2] * self.n_outer + inner)
 
     @property
     def n_iter(self) -> int:
@@ -89,12 +96,12 @@ class NestedSpheres:
     @cached_property
     def axes(self) -> Floats:
         """Axes of the subspheres in the coordinates of the data, orthonormal, outermost first."""
-        axes = np.empty((len(self.subspheres), self.basis.shape[0]))
-        frame = self.basis
-        for row, subsphere in zip(axes, self.subspheres, strict=True):
-            row[:] = frame @ subsphere.axis
+        n_inner = self.basis.shape[1] - self.n_outer
+        frame, axes = self.basis[:, :n_inner], list(self.basis.T[: n_inner - 1 : -1])
+        for subsphere in self.subspheres:
+            axes.append(frame @ subsphere.axis)
             frame = reflected(frame, subsphere.axis)[:, :-1]
-        return axes
+        return np.array(axes).reshape(-1, len(self.basis))
 
     @property
     def scales(self) -> Floats:
@@ -221,17 +228,27 @@ class NestedSpheres:
         # divide by powers of 2 where squares would overflow or underflow
         powers = np.frexp(np.abs(given).max(axis=1))[1]
         powers[np.abs(powers) < _EXTREME] = 0
-        local, residuals = _project_to_span(np.ldexp(given, -powers[:, None]), self.basis), []
-        for subsphere in self.subspheres[: self.n_modes - dimension]:
+        local = _project_to_span(np.ldexp(given, -powers[:, None]), self.basis)
+        n_kept = max(dimension + 1, self.basis.shape[1] - self.n_outer)
+        local, outer, _ = _split_outer(local, n_kept)
+        residuals = list(outer.T[::-1])
+        for subsphere in self.subspheres[: n_kept - dimension - 1]:
             local, signed, _ = subsphere.split(local)
             residuals.append(signed)
         return local, residuals
 
     def _lift(self, local: Floats, residuals: Floats) -> Floats:
         """Map points of a subsphere to the sphere, with given residuals from each larger one."""
-        outer = self.subspheres[: len(residuals)]
-        for subsphere, signed in zip(outer[::-1], residuals, strict=True):
+        n_inner = max(len(residuals) - self.n_outer, 0)
+        for subsphere, signed in zip(
+            self.subspheres[:n_inner][::-1], residuals[:n_inner], strict=True
+        ):
             local = subsphere.lift(local, signed)
+        # each outer residual ρ adds the coordinate -sin ρ and multiplies the others by cos ρ
+        outer = residuals[n_inner:].T
+        scales = np.cumprod(np.cos(outer)[:, ::-1], axis=1)[:, ::-1]
+        scales = np.column_stack([scales, np.ones(len(local))])
+        local = np.column_stack([local * scales[:, :1], -np.sin(outer) * scales[:, 1:]])
         return local @ self.basis.T
 
 
@@ -240,8 +257,8 @@ def nested_spheres(
     sample_weight: ArrayLike | None = None,
     *,
     p: float = 2.0,
-    sphere: str = "small",
-    negligible: float = 0.0,
+    sphere: str = "great",
+    negligible: float = 1e-3,
     max_iter: int = 2000,
     callback: Callback | None = None,
 ) -> NestedSpheres:
@@ -249,7 +266,8 @@ def nested_spheres(
 
     The first sphere is the one that the points span. Each level fits the nearest subsphere
     (:func:`fit_subsphere`) and projects the points onto it, down to a circle. The last step is the
-    Karcher mean on the circle.
+    Karcher mean on the circle. The outer levels, along principal directions of negligible variance,
+    are not fitted one by one: they are great subspheres from one eigenproblem.
 
     Parameters
     ----------
@@ -259,17 +277,17 @@ def nested_spheres(
         Weights. A weight of 2 is equivalent to the point given twice.
     p : float in (0, 2], default=2.0
         The power of the residuals in the objective; smaller powers are more robust.
-    sphere : {"small", "great", "bic", "test"}, default="small"
-        The kind of subspheres. "small": any radius, as in the paper. "great": great subspheres
-        only. "bic": at each level the kind with the lower Bayesian information criterion. "test": a
-        small subsphere if a likelihood-ratio test at the 5 % level rejects the great one.
-    negligible : float, default=0.0
-        If a coordinate has at most this fraction of the variance, drop it without optimisation. 0
-        optimises every level.
+    sphere : {"great", "small", "bic", "test"}, default="great"
+        The kind of subspheres. "great": great subspheres only. "small": any radius, as in the
+        paper. "bic": at each level the kind with the lower Bayesian information criterion. "test":
+        a small subsphere if a likelihood-ratio test at the 5 % level rejects the great one.
+    negligible : float, default=1e-3
+        Principal directions with at most this fraction of the variance are outer levels. 0 fits
+        every level, as in the paper.
     max_iter : int, default=2000
         The maximum number of iterations of a search. For p < 2 each level needs several searches.
     callback : callable, optional
-        Called after each level with ``level``, ``n_levels``, ``radius``, ``objective`` and
+        Called after each fitted level with ``level``, ``n_levels``, ``radius``, ``objective`` and
         ``n_iter``.
 
     Returns
@@ -304,7 +322,7 @@ def nested_spheres(
     >>> import numpy as np
     >>> angle = np.linspace(-1, 1, 20)
     >>> circle = np.column_stack([0.6 * np.cos(angle), 0.6 * np.sin(angle), np.full(20, 0.8)])
-    >>> chain = nested_spheres(circle)
+    >>> chain = nested_spheres(circle, sphere="small")
     >>> np.sin(chain.radii).round(4)  # radius of the small circle
     array([0.6])
     >>> np.allclose(chain.points(chain.scores(circle)), circle)
@@ -326,10 +344,11 @@ def nested_spheres(
         with rows_renumbered(np.flatnonzero(counting)):
             chain = _chain(local, weights[counting], fit, sphere == "great", negligible, callback)
     if chain.wrap > np.pi:
+        advice = "" if sphere == "great" else " Great subspheres (sphere='great') wrap less."
         warn_user(
             f"The points take up {np.rad2deg(chain.wrap):.0f} degrees of the circle at the end of "
             "the chain. Beyond 180 the mean may not be unique, and the variance of the first mode "
-            "is inflated. Use great subspheres (sphere='great'), which wrap less.",
+            f"is inflated.{advice}",
             UserWarning,
         )
     n_failed = sum(not subsphere.converged for subsphere in chain.subspheres)
@@ -350,36 +369,36 @@ def _chain(
     negligible: float,
     callback: Callback | None,
 ) -> NestedSpheres:
-    normalized_weights = weights / weights.sum()
-    basis = _span_basis(points, normalized_weights)
-    local = _project_to_span(points, basis)
-    mean = normalized_weights @ local
-    total = float(np.maximum(normalized_weights @ local**2 - mean**2, 0.0).sum())
-    n_levels = basis.shape[1] - 2
-    fits: list[Subsphere] = []
-    axes = np.empty((n_levels, len(basis)))
-    frame, n_lost, renewed_at, size = basis, 0, np.inf, 1.0
+    p = weights / weights.sum()
+    basis, n_kept = _principal_basis(points, p, negligible)
+    local, outer, lost = _split_outer(_project_to_span(points, basis), n_kept)
+    basis[:, n_kept:] *= np.where(p @ outer**3 < 0, -1.0, 1.0)
+    # Searches run in principal coordinates, which are renewed from time to time. The results are
+    # given in coordinates that depend only on the outer subspheres.
+    frame = canonical = basis[:, :n_kept]
+    subspheres: list[Subsphere] = []
+    n_lost, renewed_at, n_levels = int(lost.sum()), np.inf, n_kept - 2
     for level in range(n_levels):
         if local.shape[1] <= _RENEWAL * renewed_at:
-            rotation = _principal_coordinates(local, normalized_weights, great)
+            rotation = _principal_coordinates(local, p, great)
             local, frame, renewed_at = local @ rotation, frame @ rotation, local.shape[1]
-        found = fit(local, weights, negligible * total / size**2)
-        fits.append(found)
-        axes[level] = frame @ found.axis
+        found = fit(local, weights)
+        axis = canonical.T @ (frame @ found.axis)
+        axis /= np.linalg.norm(axis)
+        subspheres.append(replace(found, axis=axis))
+        canonical = reflected(canonical, axis)[:, :-1]
         frame = reflected(frame, found.axis)[:, :-1]
         local, _, lost = found.split(local)
         n_lost += int(lost.sum())
-        size *= np.sin(found.radius)
         if callback is not None:
             entry = {"level": level + 1, "n_levels": n_levels, "n_iter": found.n_iter}
             callback(entry | {"radius": found.radius, "objective": found.objective})
-    subspheres, circle = _canonical_coordinates(fits, axes, basis)
-    local = local @ (frame.T @ circle)
+    local = local @ (frame.T @ canonical)
     angles = np.arctan2(local[:, 1], local[:, 0])
-    center, wrap = _circular_mean(angles, normalized_weights)
+    center, wrap = _circular_mean(angles, p)
     scores = np.pi - (np.pi - (angles - center)) % (2 * np.pi)
-    orientation = 1.0 if normalized_weights @ scores**3 >= 0 else -1.0
-    return NestedSpheres(basis, subspheres, center, wrap, orientation, n_lost)
+    orientation = 1.0 if p @ scores**3 >= 0 else -1.0
+    return NestedSpheres(basis, tuple(subspheres), center, wrap, orientation, n_lost)
 
 
 def _matrix(values: ArrayLike, name: str, maximum: int, minimum: int | None = None) -> Floats:
@@ -411,71 +430,66 @@ def _project_to_span(points: Floats, basis: Floats) -> Floats:
     return local / lengths[:, None]
 
 
-def _span_basis(points: Floats, normalized_weights: Floats) -> Floats:
-    """Return a basis of the span, at least two directions, by decreasing second moment."""
-    scaled = np.sqrt(normalized_weights)[:, None] * points
-    # a single point spans one direction; full matrices give a second one
-    _, values, rows = np.linalg.svd(scaled, full_matrices=len(points) == 1)
-    rank = max(2, int(np.count_nonzero(values**2 > _RANK * (values @ values))))
-    if rows.shape[0] < 2:
+def _split_outer(local: Floats, n_kept: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Project points onto the subsphere of the first coordinates.
+
+    Return the projections, the residuals from the outer subspheres, of shape (n, m - n_kept) and
+    innermost first, and a mask of the points without a projection.
+    """
+    lengths = np.sqrt(np.cumsum(local**2, axis=1))
+    residuals = -np.arctan2(local[:, n_kept:], lengths[:, n_kept - 1 : -1])
+    inner = local[:, :n_kept].copy()
+    lost = normalize(inner, lengths[:, n_kept - 1])
+    return inner, residuals, lost
+
+
+def _principal_basis(points: Floats, p: Floats, negligible: float) -> tuple[Floats, int]:
+    """Return a basis of the span, by decreasing second moment, and the number of directions kept.
+
+    The others have at most the fraction `negligible` of the variance. At least two are kept.
+    """
+    n, d = points.shape
+    if d < 2:
         raise ValueError("points must have at least 2 coordinates; got 1.")
-    return np.ascontiguousarray(rows[:rank].T)
+    scaled = np.sqrt(p)[:, None] * points
+    if n < d:
+        # a single point spans one direction; full matrices give a second one
+        _, roots, rows = np.linalg.svd(scaled, full_matrices=n == 1)
+        values, vectors = np.append(roots**2, 0.0), rows.T
+    else:
+        values, vectors = np.linalg.eigh(scaled.T @ scaled)
+        values, vectors = values[::-1], vectors[:, ::-1]
+    rank = max(2, int(np.count_nonzero(values > _RANK * values.sum())))
+    mean = p @ points
+    variance = max(float(values.sum() - mean @ mean), 0.0)
+    n_kept = max(2, int(np.count_nonzero(values[:rank] > negligible * variance)))
+    return np.ascontiguousarray(vectors[:, :rank]), n_kept
 
 
-def _principal_coordinates(local: Floats, normalized_weights: Floats, about_origin: bool) -> Floats:
+def _principal_coordinates(local: Floats, p: Floats, about_origin: bool) -> Floats:
     """Return directions of decreasing spread, about the mean or the origin, as columns.
 
     In these coordinates a search starts near its minimum and is well scaled.
     """
-    second = (local * normalized_weights[:, None]).T @ local
+    second = (local * p[:, None]).T @ local
     if not about_origin:
-        mean = normalized_weights @ local
+        mean = p @ local
         second -= np.outer(mean, mean)
     return np.linalg.eigh(second)[1][:, ::-1]
 
 
-def _canonical_coordinates(
-    fits: list[Subsphere], axes: Floats, basis: Floats
-) -> tuple[tuple[Subsphere, ...], Floats]:
-    """Express each axis in coordinates that depend only on the outer subspheres.
-
-    Return the subspheres, and the directions of the circle's coordinates as columns.
-    """
-    frame, found = basis, []
-    for fit, axis in zip(fits, axes, strict=True):
-        local = frame.T @ axis
-        local /= np.linalg.norm(local)
-        found.append(replace(fit, axis=local))
-        frame = reflected(frame, local)[:, :-1]
-    return tuple(found), frame
-
-
 def _fit_level(
-    local: Floats, weights: Floats, negligible: float, *, p: float, sphere: str, max_iter: int
+    local: Floats, weights: Floats, *, p: float, sphere: str, max_iter: int
 ) -> Subsphere:
     """Fit a subsphere: small, great, or chosen with a criterion.
 
-    A coordinate of negligible variance is dropped without a search. The likelihood ratio assumes
-    residuals of density exp(-|ρ/s|^p), whose log-likelihood is -(n/p) log Σ|ρ|^p.
+    The likelihood ratio assumes residuals of density exp(-|ρ/s|^p), whose log-likelihood is
+    -(n/p) log Σ|ρ|^p.
     """
-    normalized_weights, coordinate = weights / weights.sum(), None
-    if negligible > 0:
-        spread = normalized_weights @ local**2 - (normalized_weights @ local) ** 2
-        coordinate = int(np.argmin(spread)) if spread.min() <= negligible else None
-
-    def fit(great: bool) -> Subsphere:
-        if coordinate is not None:  # the axis of that coordinate, with the mean angle as radius
-            axis = np.eye(1, local.shape[1], coordinate)[0]
-            angles = np.arccos(np.clip(local[:, coordinate], -1.0, 1.0))
-            radius = np.pi / 2 if great else float(normalized_weights @ angles)
-            smooth = ((angles - radius) ** 2 + EPSILON) ** (p / 2)
-            found = Subsphere(axis, radius, float(normalized_weights @ smooth), 0)
-            return orient_axis(found, local, normalized_weights, great)
-        return fit_subsphere(local, weights, p=p, great=great, max_iter=max_iter)
-
+    fit = partial(fit_subsphere, local, weights, p=p, max_iter=max_iter)
     if sphere in ("small", "great"):
-        return fit(sphere == "great")
-    small, great = fit(False), fit(True)
+        return fit(great=sphere == "great")
+    small, great = fit(great=False), fit(great=True)
     n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
     sizes = [weights @ np.abs(found.residuals(local)) ** p for found in (great, small)]
     log_sizes = [np.log(max(float(size), tiny)) for size in sizes]
@@ -484,14 +498,14 @@ def _fit_level(
     return small if ratio > limit else great
 
 
-def _circular_mean(angles: Floats, normalized_weights: Floats) -> tuple[float, float]:
+def _circular_mean(angles: Floats, p: Floats) -> tuple[float, float]:
     """Return the exact Karcher mean of angles, and the length of the arc that contains them.
 
     Cutting the circle between two neighbouring angles gives an ordinary mean. Of the n means, the
     one with the minimum variance is the Karcher mean.
     """
     order = np.argsort(angles, kind="stable")
-    x, w = angles[order], normalized_weights[order]
+    x, w = angles[order], p[order]
     before = np.concatenate([[0.0], np.cumsum(w)[:-1]])  # weight of the angles that 2π is added to
     first = np.concatenate([[0.0], np.cumsum(w * x)[:-1]])
     means = w @ x + 2 * np.pi * before
