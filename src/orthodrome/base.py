@@ -8,13 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 
 from ._core.canonical import Canonical, canonical_gram, canonical_graph, canonical_rows
 from ._core.checks import check_choice, check_numbers
@@ -22,6 +16,7 @@ from ._core.hints import hint, with_hints
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
+from ._core.types import Array
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
@@ -175,7 +170,7 @@ class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _check_coordinates(self, X: Any, dtype: Any) -> NDArray[Any]:
+    def _check_coordinates(self, X: Any, dtype: Any) -> Array:
         """Return validated coordinates for `inverse_transform`; raise if they are invalid."""
         owner = type(self).__name__
         coordinates = check_numbers(X, "X", owner, dtype=dtype, estimator=self)

@@ -55,7 +55,7 @@ PARAMETERS = {
     "maximum": (POSITIVE["maximum"], [2, 0.1], [0, 2.1, np.inf], "a finite number > 0 and <= 2"),
     "infinite": (POSITIVE["infinite"], [np.inf, 1.0], [0, np.nan, -np.inf, 10**400], "a n.* > 0"),
     "flag": (check_flag, [True, False, np.True_], ["no", 1, None], "True or False"),
-    "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "(a path|the name)"),
+    "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "a path"),
     "fraction": (
         count_or_fraction(or_none=True),
         [1, np.int64(7), 0.5, None],
@@ -95,7 +95,7 @@ def test_parameters(kind):
         ([1.0, -2.0, 1.0], "sample_weight of Owner must not be negative; entry 1 is -2"),
         ([1.0, 1.0], r"sample_weight of Owner must have shape \(3,\).*got \(2,\)"),
         (np.ones((3, 1)), r"sample_weight of Owner must have shape \(3,\).*got \(3, 1\)"),
-        ([1e308, 1e308, 1.0], "The sum of sample_weight of Owner overflows"),
+        ([1e308, 1e308, 1.0], "The sum of sample_weight of Owner is inf"),
         (0, "sample_weight of Owner must have a positive entry"),
         (["a", "b", "c"], "sample_weight of Owner .*could not convert"),
         (MASKED[:3], "sample_weight of Owner has masked entries"),
@@ -119,7 +119,6 @@ def test_bad_weights(weights, message):
 )
 def test_the_sum_of_weights_fits_the_dtype_of_the_data(total, dtype, advice):
     weights = np.full(4, total / 4)
-    check_sample_weight(weights, 4, "Owner")
     if advice is None:
         np.testing.assert_array_equal(check_sample_weight(weights, 4, "Owner", dtype), weights)
         return
@@ -141,7 +140,7 @@ def test_symmetry(n, dtype):
     i, j = n - 2, n - 1
     for value, message in [
         (matrix[j, i] + 0.5, rf"entries \(({i}, {j}|{j}, {i})\) and .* are .*\(K \+ K.T\) / 2"),
-        (np.nan, rf"K must be finite; entry \(({i}, {j}|{j}, {i})\)"),
+        (np.nan, rf"entry \(({i}, {j}|{j}, {i})\) of K is nan"),
         (np.finfo(dtype).max / 2, "overflow"),
     ]:
         bad = matrix.copy()
@@ -152,7 +151,7 @@ def test_symmetry(n, dtype):
 
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (2, 2, 2), (0, 0)])
 def test_symmetry_needs_a_square(shape):
-    with pytest.raises(ValueError, match=r"K must (be a square matrix|have at least one row)"):
+    with pytest.raises(ValueError, match="K must be a square matrix"):
         check_symmetric(np.ones(shape), "K")
 
 

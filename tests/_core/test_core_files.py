@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -159,16 +158,3 @@ def test_links_are_followed(tmp_path):
         write_atomically(tmp_path / link, b"new")
         assert (tmp_path / link).is_symlink()
         assert (tmp_path / target).read_bytes() == b"new"
-
-
-def test_old_leftovers_of_killed_processes_are_removed(tmp_path, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "unlink", lambda *_, **__: None)  # as if killed
-        patch.setattr(os, "replace", lambda *_: None)
-        write_atomically(tmp_path / "a", b"left")
-    (leftover,) = tmp_path.iterdir()
-    write_atomically(tmp_path / "a", b"")
-    assert leftover.exists()  # it is recent
-    os.utime(leftover, (0, 0))
-    write_atomically(tmp_path / "a", b"")
-    assert os.listdir(tmp_path) == ["a"]

@@ -53,7 +53,7 @@ def test_tangent_names_antipodes(dtype):
             use()
     assert np.all(np.isfinite(cross.rows([0, 1, 2])))
     Y[[2, 4]] = -Y[0]
-    with pytest.raises(ValueError, match=r"^2 of the points \(row 2, 4\) are antipodal"):
+    with pytest.raises(ValueError, match=r"^2 of the points \(row 2, …\) are antipodal"):
         at_first_point(Y.astype(dtype))
 
 
@@ -133,10 +133,10 @@ def _with(value, place=(3, 3)):
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        (_with(np.nan), r"entry \(3, 3\) is nan"),
-        (_with(np.nan, (3, 4)), r"entry \(3, 4\) is nan"),
-        (_with(np.inf), r"entry \(3, 3\) is inf"),
-        (_with(1.7e308), r"sums overflow in float64; entry .* Rescale"),
+        (_with(np.nan), r"entry \(3, 3\) of .* is nan"),
+        (_with(np.nan, (3, 4)), r"entry \(3, 4\) of .* is nan"),
+        (_with(np.inf), r"entry \(3, 3\) of .* is inf"),
+        (_with(1.7e308), "sums overflow in float64"),
         (np.eye(12) + 0j, "must be real"),
         ([[1.0, 0.0], [0.0]], "must hold numbers"),
         (np.ma.masked_equal(np.eye(12), 1.0), "masked"),

@@ -17,8 +17,11 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .types import Array, Floats
 
-# How NumPy's messages for strings, objects and ragged lists begin.
-_CONVERSION_ERRORS = ("could not convert", "setting an array element", "float() argument must be")
+# How NumPy's messages for strings, objects, ragged lists and very large integers begin.
+_CONVERSION_ERRORS = (
+    *("could not convert", "setting an array element", "float() argument must be"),
+    *("int too large to convert", "Python int"),
+)
 # Minimum and maximum sum of weights, by item size of the dtype. Within this range, products with
 # squared kernel values are finite.
 _WEIGHT_SUM_RANGES = {4: (1e-30, 1e30), 8: (1e-300, float(np.finfo(np.float64).max))}
@@ -74,22 +77,17 @@ def numbers_expected(values: Any, name: str, owner: str) -> Iterator[None]:
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "mM":
         raise ValueError(
-            f"{name} of {owner} must hold numbers; got {dtype}. Subtract a reference date and "
-            "divide by a unit of time first."
+            f"{name} of {owner} must hold numbers; got {dtype}. Convert dates to numbers of days."
         )
     check_not_masked(values, name, owner)
     try:
         yield
-    except OverflowError:
-        raise ValueError(
-            f"{name} of {owner} must hold numbers; got an integer too large for a float."
-        ) from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if not str(error).startswith(_CONVERSION_ERRORS):
             raise
-        raise type(error)(
-            f"{name} of {owner} must hold numbers, with rows of equal length: {error}"
-        ) from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        message = f"{name} of {owner} must hold numbers, with rows of equal length: {error}"
+        raise kind(message) from None
 
 
 def check_not_masked(values: Any, name: str, owner: str) -> None:
@@ -107,9 +105,7 @@ def as_array(values: Any, name: str, owner: str) -> Array:
     try:
         return np.asarray(values)
     except ValueError:
-        raise ValueError(
-            f"{name} of {owner} must be one array; got lists of unequal length."
-        ) from None
+        raise invalid(name, owner, "one array", "lists of unequal length") from None
 
 
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
@@ -161,11 +157,9 @@ def check_flag(value: Any, name: str, owner: str) -> bool:
 
 def check_path(value: Any, name: str, owner: str) -> Path:
     """Return `value` as a path; raise unless it is a string or a path."""
-    path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(path, str):
+    path = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
+    if not isinstance(path, str) or not path or "\0" in path:
         raise invalid(name, owner, "a path (str or PathLike)", value)
-    if not path or "\0" in path:
-        raise invalid(name, owner, "the name of a file or folder", path)
     return Path(path)
 
 
@@ -229,14 +223,6 @@ def check_positive(
     return number
 
 
-def check_power(value: Any, name: str, owner: str) -> float:
-    """Return `value` as float; raise unless it is in (0, 2]."""
-    check_positive(value, name, owner)
-    if value > 2:
-        raise invalid(name, owner, "in (0, 2]", value)
-    return float(value)
-
-
 def check_random_state(value: Any, owner: str) -> None:
     """Raise unless `value` is a seed, a generator or None."""
     is_seed = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
@@ -268,28 +254,27 @@ def check_sample_weight(
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True
         )
+    check_weight_shape(weights, n_samples, owner)
+    row = int(np.argmin(weights))
+    if weights[row] < 0:
+        raise ValueError(
+            f"sample_weight of {owner} must not be negative; entry {row} is {weights[row]:g}."
+        )
+    if np.any(weights):
+        with np.errstate(over="ignore"):
+            check_weight_sum(float(weights.sum()), owner, np.dtype(dtype or np.float64))
+    elif not allow_zeros:
+        raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
+    return weights
+
+
+def check_weight_shape(weights: Any, n_samples: int, owner: str) -> None:
+    """Raise unless there is one weight per sample."""
     if weights.shape != (n_samples,):
         raise ValueError(
             f"sample_weight of {owner} must have shape ({n_samples},), one weight per sample; "
             f"got {weights.shape}."
         )
-    if np.any(weights < 0):
-        row = int(np.flatnonzero(weights < 0)[0])
-        raise ValueError(
-            f"sample_weight of {owner} must not be negative; entry {row} is {weights[row]:g}."
-        )
-    if not np.any(weights > 0):
-        if allow_zeros:
-            return weights
-        raise ValueError(f"sample_weight of {owner} must have a positive entry; all are zero.")
-    with np.errstate(over="ignore"):
-        if not np.isfinite(weights.sum()):
-            raise ValueError(
-                f"The sum of sample_weight of {owner} overflows; divide the weights by a constant."
-            )
-    if dtype is not None:
-        check_weight_sum(float(weights.sum()), owner, np.dtype(dtype))
-    return weights
 
 
 def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
@@ -303,13 +288,24 @@ def check_weight_sum(total: float, owner: str, dtype: np.dtype[Any]) -> None:
         )
 
 
+def _check_square(matrix: Any, name: str) -> float:
+    """Return the relative tolerance of symmetry; raise unless a matrix is square."""
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
+    return 1e-8 if matrix.dtype == np.float64 else 1e-4
+
+
+def _not_symmetric(matrix: Any, i: int, j: int, name: str) -> ValueError:
+    return ValueError(
+        f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {matrix[i, j]:g} and "
+        f"{matrix[j, i]:g}. If the difference is rounding error, or the matrix is a graph of "
+        "neighbours, pass (K + K.T) / 2."
+    )
+
+
 def check_symmetric(matrix: Array, name: str) -> None:
     """Raise unless a matrix is square, finite and symmetric up to rounding error."""
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} must be a square matrix; got shape {matrix.shape}.")
-    if not matrix.size:
-        raise ValueError(f"{name} must have at least one row; got none.")
-    tolerance = 1e-8 if matrix.dtype == np.float64 else 1e-4
+    tolerance = _check_square(matrix, name)
     step = max(1, 2**22 // matrix.shape[0])
     for start in range(0, matrix.shape[0], step):
         rows = matrix[start : start + step]
@@ -317,20 +313,13 @@ def check_symmetric(matrix: Array, name: str) -> None:
         largest = np.maximum(np.abs(rows), np.abs(mirrored)).max()
         if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # or NaN
             i, j = _largest_entry(rows, start)
-            entry = f"entry ({i}, {j}) is {matrix[i, j]:g}."
-            if not np.isfinite(matrix[i, j]):
-                raise ValueError(f"{name} must be finite; {entry}")
             raise ValueError(
-                f"Kernel values or their sums overflow in {matrix.dtype}; {entry} Rescale them."
+                f"Kernel values or their sums overflow in {matrix.dtype} or are NaN: entry "
+                f"({i}, {j}) of {name} is {matrix[i, j]:g}. Correct it, or rescale the data."
             )
         difference = np.abs(rows - mirrored)
         if difference.max() > tolerance * largest:
-            i, j = _largest_entry(difference, start)
-            raise ValueError(
-                f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are "
-                f"{matrix[i, j]:g} and {matrix[j, i]:g}. Symmetrise it with (K + K.T) / 2 "
-                "if the difference is only rounding error."
-            )
+            raise _not_symmetric(matrix, *_largest_entry(difference, start), name)
 
 
 def check_graph(graph: Any, name: str, *, symmetric: bool) -> None:
@@ -340,18 +329,11 @@ def check_graph(graph: Any, name: str, *, symmetric: bool) -> None:
         raise ValueError(
             f"{name} must not have negative weights; entry ({i}, {j}) is {graph[i, j]:g}."
         )
-    if not symmetric:
-        return
-    if graph.shape[0] != graph.shape[1]:
-        raise ValueError(f"{name} must be a square matrix; got shape {graph.shape}.")
-    difference = abs(graph - graph.T)
-    tolerance = 1e-8 if graph.dtype == np.float64 else 1e-4
-    if difference.nnz and difference.max() > tolerance * graph.max():
-        i, j = _largest_weight(difference)
-        raise ValueError(
-            f"{name} must be symmetric; entries ({i}, {j}) and ({j}, {i}) are {graph[i, j]:g} and "
-            f"{graph[j, i]:g}. For a graph of neighbours, pass (W + W.T) / 2."
-        )
+    if symmetric:
+        tolerance = _check_square(graph, name)
+        difference = abs(graph - graph.T)
+        if difference.nnz and difference.max() > tolerance * graph.max():
+            raise _not_symmetric(graph, *_largest_weight(difference), name)
 
 
 def _largest_weight(graph: Any) -> tuple[int, int]:

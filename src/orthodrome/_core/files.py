@@ -7,9 +7,7 @@ import math
 import os
 import secrets
 import shutil
-import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,8 +22,7 @@ from .types import Array
 Content = bytes | Callable[[IO[bytes]], object]
 
 _CHUNK = 2**20
-_SUFFIX = ".orthodrome-part"  # of temporary files
-_MAX_AGE = 86400.0  # in seconds, of temporary files of killed processes
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 def check_regular_file(path: str | os.PathLike[str]) -> None:
@@ -44,7 +41,6 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
 
     All contents are written to temporary files in the same folders before the first file is
     replaced. Symbolic links are followed, and a file that is replaced keeps its permissions.
-    Temporary files of processes that were killed more than a day ago are removed.
     """
     pending: list[tuple[Path, Path, str]] = []
     try:
@@ -52,7 +48,7 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
             check_regular_file(path)
             with _errors_name(path):
                 target = _target(path)
-                temporary = target.with_name(f".{secrets.token_hex(8)}{_SUFFIX}")
+                temporary = target.with_name(f".{secrets.token_hex(8)}.orthodrome-part")
                 pending.append((temporary, target, os.fspath(path)))
                 _write(temporary, target, content)
         for temporary, target, name in pending:
@@ -62,11 +58,6 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
         for temporary, _, _ in pending:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-    for folder in {target.parent for _, target, _ in pending}:
-        for leftover in folder.glob(f".*{_SUFFIX}"):
-            with suppress(OSError):
-                if time.time() - leftover.stat().st_mtime > _MAX_AGE:
-                    leftover.unlink()
 
 
 @contextmanager
@@ -102,19 +93,12 @@ def _write(temporary: Path, target: Path, content: Content) -> None:
         file.flush()
         os.fsync(file.fileno())  # otherwise a power cut may leave an empty file
     if target.exists():
-        _copy_permissions(target, temporary)
-
-
-def _copy_permissions(target: Path, temporary: Path) -> None:
-    """Copy owner, group and mode as far as the system allows."""
-    old = target.stat()
-    for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
-        with suppress(OSError, AttributeError):  # Windows has no chown
-            os.chown(temporary, owner, group)
-    mode = stat.S_IMODE(old.st_mode) & 0o777
-    if temporary.stat().st_gid != old.st_gid:
-        mode &= ~0o070  # these permissions were for the old group
-    temporary.chmod(mode)
+        old = target.stat()
+        for owner, group in ((-1, old.st_gid), (old.st_uid, -1)):
+            with suppress(OSError, AttributeError):  # not allowed, or no chown (Windows)
+                os.chown(temporary, owner, group)
+        same_group = temporary.stat().st_gid == old.st_gid
+        temporary.chmod(old.st_mode & (0o777 if same_group else 0o707))
 
 
 def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -143,15 +127,12 @@ def _reserve(file: IO[bytes], size: int) -> None:
     """Allocate `size` bytes on the disk for an empty file."""
     try:
         os.posix_fallocate(file.fileno(), 0, size)
-        return
-    except AttributeError:  # macOS, Windows
-        pass
-    except OSError as error:
-        if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+    except (AttributeError, OSError) as error:  # macOS and Windows lack the function
+        if getattr(error, "errno", None) not in (None, *_NOT_SUPPORTED):
             raise
-    for start in range(0, size, _CHUNK):
-        file.write(bytes(min(_CHUNK, size - start)))
-    file.flush()
+        for start in range(0, size, _CHUNK):
+            file.write(bytes(min(_CHUNK, size - start)))
+        file.flush()
 
 
 @contextmanager

@@ -28,11 +28,10 @@ def check_in_memory(X: Any, owner: Any) -> None:
     """Raise a ValueError for a dask or zarr array, which would be read into memory as a whole."""
     library = library_of(X)
     if library is not None:
-        in_memory = "X.compute()" if library == "dask" else "X[:]"
         raise ValueError(
-            f"{type(owner).__name__} accepts only arrays in memory here; a {library} array would "
-            f"be read into memory as a whole. If it fits, pass {in_memory}; otherwise reduce it "
-            "first with KernelPCA or KernelPGA and solver='nystroem', which read it in blocks."
+            f"{type(owner).__name__} accepts only arrays in memory here, not a {library} array. "
+            "Convert it to a NumPy array, or first reduce it with KernelPCA(solver='nystroem'), "
+            "which reads it in blocks."
         )
 
 

@@ -5,6 +5,7 @@ A check is called with the value, the name and the owner of a parameter; its Val
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from functools import partial
@@ -31,9 +32,9 @@ def integer(minimum: int = 1, maximum: int | None = None) -> Check:
     return partial(check_integer, minimum=minimum, maximum=maximum)
 
 
-def positive(*, or_zero: bool = False) -> Check:
-    """Require a finite number > 0, or >= 0."""
-    return partial(check_positive, or_zero=or_zero)
+def positive(*, or_zero: bool = False, maximum: float = math.inf) -> Check:
+    """Require a finite number > 0, or >= 0, up to a maximum."""
+    return partial(check_positive, or_zero=or_zero, maximum=maximum)
 
 
 def choice(*choices: Any) -> Check:

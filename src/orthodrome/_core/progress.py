@@ -73,13 +73,7 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
     """Add a progress bar within the context, unless the estimator has one."""
     if any(isinstance(each, ProgressBar) for each in getattr(estimator, "_skl_callbacks", [])):
         return nullcontext()
-    try:
-        return _add_callback(estimator, ProgressBar())
-    except ImportError as error:
-        raise ImportError(
-            "verbose=True shows scikit-learn's ProgressBar, which needs rich: "
-            "pip install 'orthodrome[cli]'."
-        ) from error
+    return _add_callback(estimator, ProgressBar())
 
 
 @contextmanager

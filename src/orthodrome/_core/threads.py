@@ -89,12 +89,12 @@ class _SingleThreadedBlas(ForkSafeLock):
     def __init__(self) -> None:
         super().__init__()
         self.callers: set[object] = set()
-        self._before: list[int] = []  # number of threads of each library without the limit
+        self.before: list[int] = []  # number of threads of each library without the limit
 
     def enter(self, caller: object) -> None:
         with self:
             if not self.callers:
-                self._before = [library.num_threads for library in _blas_libraries()]
+                self.before = [library.num_threads for library in _blas_libraries()]
                 for library in _blas_libraries():
                     _set_threads(library, 1)
             self.callers.add(caller)
@@ -104,17 +104,12 @@ class _SingleThreadedBlas(ForkSafeLock):
         with self:
             self.callers.discard(caller)
             if not self.callers:
-                for library, n in zip(_blas_libraries(), self._before, strict=False):
+                for library, n in zip(_blas_libraries(), self.before, strict=False):
                     _set_threads(library, n)
-                self._before = []
+                self.before = []
         with suppress(RuntimeError):  # Ctrl-C may have left the lock held by this thread
             while True:
                 self._lock.release()
-
-    def threads_without_limit(self) -> int:
-        """Return how many threads BLAS may use without the limit."""
-        threads = self._before or [library.num_threads for library in _blas_libraries()]
-        return max(threads, default=_cores())
 
 
 _blas = _SingleThreadedBlas()
@@ -145,7 +140,8 @@ def n_threads() -> int:
 
     It respects ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers.
     """
-    return max(1, min(_blas.threads_without_limit(), _cores()))
+    unlimited = _blas.before or [library.num_threads for library in _blas_libraries()]
+    return max(1, min(max(unlimited, default=_cores()), _cores()))
 
 
 def run_in_threads(
@@ -164,11 +160,10 @@ def run_in_threads(
     There is one worker if `serial` is set, if the `work` (in multiply-adds) is small, or if the
     caller is itself a worker.
     """
-    return _run(function, 1 if serial else _n_workers(n_items, work)) if n_items else []
-
-
-def _run(function: Callable[[int, int], Result], n_workers: int) -> list[Result]:
-    """Run `n_workers` workers, the first in this thread."""
+    if not n_items:
+        return []
+    is_worker = getattr(_thread_state, "is_worker", False)
+    n_workers = 1 if serial or is_worker or work < _SMALL_WORK else min(n_threads(), n_items)
     if n_workers == 1:
         return [function(0, 1)]
     with single_threaded_blas(), _nested_calls_serial():
@@ -187,13 +182,6 @@ def _run(function: Callable[[int, int], Result], n_workers: int) -> list[Result]
             # cancelled futures are excluded: they finish only when a thread of the pool is free
             wait([future for future in futures if not future.cancel()])
         return results
-
-
-def _n_workers(n_items: int, work: float) -> int:
-    """Return the number of workers for this many items."""
-    if work < _SMALL_WORK or getattr(_thread_state, "is_worker", False):
-        return 1
-    return min(n_threads(), n_items)
 
 
 _thread_state = threading.local()
@@ -241,10 +229,8 @@ def run_over_rows(
 
     With little `work` (in multiply-adds) or few rows, there is one slice.
     """
-    n_workers = max(1, min(_n_workers(n_rows, work), n_rows // 256))
-    bounds = [n_rows * worker // n_workers for worker in range(n_workers + 1)]
 
-    def one_slice(worker: int, _n_workers: int) -> Result:
-        return function(slice(bounds[worker], bounds[worker + 1]))
+    def one_slice(worker: int, n_workers: int) -> Result:
+        return function(slice(n_rows * worker // n_workers, n_rows * (worker + 1) // n_workers))
 
-    return _run(one_slice, n_workers)
+    return run_in_threads(one_slice, max(1, n_rows // 256), work=work)

@@ -66,13 +66,11 @@ def check_no_antipodes(cosines: Array, eps: float, what: str) -> None:
     """
     rows = np.flatnonzero(1 + np.asarray(cosines) <= ANTIPODAL * eps)
     if len(rows):
-        first = [int(row) for row in rows[:5]]
-        named = ", ".join(f"{{{i}}}" for i in range(len(first))) + (", …" if len(rows) > 5 else "")
-        verb = "is" if len(rows) == 1 else "are"
+        others = ") is" if len(rows) == 1 else ", …) are"
         raise RowError(
-            f"{len(rows)} of the {what} (row {named}) {verb} antipodal to the base point: Log "
-            "is not unique there. Remove such points, or choose another base point or kernel.",
-            *first,
+            f"{len(rows)} of the {what} (row {{0}}{others} antipodal to the base point: Log is "
+            "not unique there. Remove such points, or choose another base point or kernel.",
+            int(rows[0]),
         )
 
 

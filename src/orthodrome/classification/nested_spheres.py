@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_classes, check_power, check_targets
+from .._core.checks import check_classes, check_positive, check_targets
 from .._core.parameters import choice, grid, integer, optional, or_word, positive, seed
 from .._core.progress import Progress, reporting, tracked, with_callbacks
 from .._core.types import Data, Floats
@@ -48,7 +48,7 @@ def _check_penalty(value: Any, name: str, owner: str) -> None:
 def _check_powers(value: Any, name: str, owner: str) -> None:
     grid()(value, name, owner)
     for power in value:
-        check_power(float(power), name, owner)
+        check_positive(float(power), name, owner, maximum=2)
 
 
 def _check_folds(value: Any, name: str, owner: str) -> None:
@@ -180,7 +180,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "n_components": integer(),
-        "p": or_word("cv", check_power),
+        "p": or_word("cv", positive(maximum=2)),
         "ps": _check_powers,
         "features": choice(*FEATURES),
         "sphere": choice(*CHOICES),

@@ -6,15 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.checks import (
-    check_integer,
-    check_positive,
-    check_random_state,
-    check_sample_weight,
-)
+from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
 from .._core.random import one_seed
+from .._core.types import Floats, Indices
 from ..gram import gram_operator
 from ..gram.factory import check_ready
 from ..kernels import Kernel, Precomputed
@@ -55,8 +50,8 @@ class Anchors:
     """
 
     points: Any
-    indices: NDArray[np.intp] | None
-    decoder: NDArray[np.float64]
+    indices: Indices | None
+    decoder: Floats
 
 
 def choose_anchors(
@@ -66,7 +61,7 @@ def choose_anchors(
     *,
     anchors: Any = "rpcholesky",
     tol: float = 0.0,
-    sample_weight: NDArray[np.float64] | None = None,
+    sample_weight: Floats | None = None,
     scale: float = 1.0,
     random_state: Any = None,
 ) -> Anchors:
@@ -194,9 +189,9 @@ def _chosen_rows(
     count: int,
     anchors: Any,
     tol: float,
-    weights: NDArray[np.float64] | None,
+    weights: Floats | None,
     random_state: Any,
-) -> NDArray[np.intp]:
+) -> Indices:
     """Return the row numbers of the anchors, including dependent ones."""
     n = rows.shape[0]
     if not isinstance(anchors, str):
@@ -216,12 +211,7 @@ def _chosen_rows(
         chosen = pivot_rows(gram, anchors, count, counts, random)
     else:
         chosen = partial_cholesky(
-            gram,
-            max_rank=count,
-            tol=tol,
-            pivots=anchors,
-            sample_weight=counts,
-            random_state=random,
+            gram, max_rank=count, tol=tol, pivots=anchors, sample_weight=counts, random_state=random
         ).pivots
     if not len(chosen):
         check_zero_matrix(gram)

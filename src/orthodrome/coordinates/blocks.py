@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
+from .._core.types import Array, Floats
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels._prepared import Prepared
@@ -54,7 +54,7 @@ class AnchorMap:
 
     kernel: Kernel
     anchors: Any
-    decoder: NDArray[np.float64]
+    decoder: Floats
     dtype: np.dtype[Any]
     unit: bool = False
     radius: float | None = None
@@ -107,11 +107,8 @@ class AnchorMap:
             if self.radius is not None:
                 squared_radius(found, self.radius)
             elif not np.all(np.isfinite(found)):
-                raise RowError(
-                    f"Kernel values overflow in {found.dtype} at row {{0}}; rescale the data, or "
-                    "change the parameters of the kernel.",
-                    int(np.flatnonzero(~np.isfinite(found))[0]),
-                )
+                row = int(np.flatnonzero(~np.isfinite(found))[0])
+                raise RowError("Kernel values overflow at row {0} of X; rescale the data.", row)
             diagonal = found.astype(np.float64) * scale
         if self.explicit:
             given = points.coordinates
@@ -143,7 +140,7 @@ class Block:
     """
 
     def __init__(
-        self, vectors: NDArray[Any], weights: Any, diagonal: Any, captured: Any, unit: bool
+        self, vectors: Array, weights: Any, diagonal: Any, captured: Any, unit: bool
     ) -> None:
         self._values, self._unit = vectors, unit
         self.n, self.dtype = len(vectors), vectors.dtype
@@ -152,7 +149,7 @@ class Block:
     # not functools.cached_property, which locks on Python 3.11
 
     @property
-    def captured(self) -> NDArray[np.float64]:
+    def captured(self) -> Floats:
         """Squared lengths of the vectors before they are normalised."""
         return self._captured
 
@@ -161,15 +158,15 @@ class Block:
         """Factors by which the vectors were divided."""
         return np.sqrt(self.captured) if self._unit else 1.0
 
-    def vectors(self) -> NDArray[Any]:
+    def vectors(self) -> Array:
         """Return the vectors, shape (n, m)."""
         return self._values
 
-    def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
+    def products(self, V: Array) -> Floats:
         """Return the products of the vectors with the columns of V, in float64."""
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
 
-    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+    def combine(self, weights: Array) -> Array:
         """Return the weighted sum of the vectors, or a row for each column of weights."""
         return np.asarray(weights.T @ self._values)
 
@@ -182,12 +179,7 @@ class AnchorBlock(Block):
     """
 
     def __init__(
-        self,
-        anchor_map: AnchorMap,
-        values: NDArray[Any],
-        weights: Any,
-        diagonal: Any,
-        captured: Any,
+        self, anchor_map: AnchorMap, values: Array, weights: Any, diagonal: Any, captured: Any
     ) -> None:
         super().__init__(values, weights, diagonal, captured, anchor_map.unit)
         self._decoder = anchor_map.decoder
@@ -196,13 +188,13 @@ class AnchorBlock(Block):
             self._projected = values * values.dtype.type(self._decoder[0, 0])
 
     @property
-    def _raw(self) -> NDArray[Any]:
+    def _raw(self) -> Array:
         if self._projected is None:
             self._projected = self._values @ self._decoder.astype(self.dtype, copy=False)
         return self._projected
 
     @property
-    def captured(self) -> NDArray[np.float64]:
+    def captured(self) -> Floats:
         """Squared lengths of the vectors before they are normalised."""
         if self._captured is None:
             squares = np.einsum("ij,ij->i", self._raw, self._raw, dtype=np.float64)
@@ -213,28 +205,28 @@ class AnchorBlock(Block):
             self._captured = squares
         return self._captured
 
-    def vectors(self) -> NDArray[Any]:
+    def vectors(self) -> Array:
         """Return the vectors, shape (n, m)."""
         return self._raw / self.lengths.astype(self.dtype)[:, None] if self._unit else self._raw
 
-    def products(self, V: NDArray[Any]) -> NDArray[np.float64]:
+    def products(self, V: Array) -> Floats:
         """Return the products of the vectors with the columns of V, in float64."""
         return self.over_anchors(self._decoder @ V)
 
-    def over_anchors(self, coefficients: NDArray[Any]) -> NDArray[np.float64]:
+    def over_anchors(self, coefficients: Array) -> Floats:
         """Return products with linear combinations of the anchors, one per column."""
         products = self._values.astype(np.float64, copy=False) @ coefficients
         if self._unit:
             products /= self.lengths[:, None]
         return products
 
-    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+    def combine(self, weights: Array) -> Array:
         """Return the weighted sum of the vectors, or a row for each column of weights."""
         values = self._values.astype(np.float64, copy=False)
         return ((weights.T / self.lengths) @ values) @ self._decoder
 
 
-def check_in_span(squares: NDArray[np.float64]) -> None:
+def check_in_span(squares: Floats) -> None:
     """Raise if a point is orthogonal to the span of the anchors."""
     outside = np.flatnonzero(~(squares > np.finfo(np.float64).tiny))
     if len(outside):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from .._core.types import Array
 from ..gram import CrossOperator, GramOperator
 from ..gram.base import as_indices
 from .points import Coordinates
@@ -40,20 +41,20 @@ class CoordinateGram(GramOperator):
         self.points = points
         self.recomputes = points.recomputes
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         return _product(self.points, self.points, V, self.dtype)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return rows."""
         chosen = as_indices(indices, self.shape[0])
         return _rows(self.points.take(chosen), self.points)
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return the whole matrix."""
         features = self.points.toarray()
         return features @ features.T
 
-    def diagonal(self) -> NDArray[Any]:
+    def diagonal(self) -> Array:
         """Return the squared lengths of the points."""
         if self.points.unit:
             return np.ones(self.shape[0], dtype=self.dtype)
@@ -71,10 +72,10 @@ class CoordinateCross(CrossOperator):
         super().__init__(shape=(new.shape[0], points.shape[0]), dtype=points.dtype)
         self._new, self._points = new, points
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         return _product(self._new, self._points, V, self.dtype)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return the rows of the new points with these indices."""
         chosen = as_indices(indices, self.shape[0])
         return _rows(self._new.take(chosen), self._points)
@@ -87,15 +88,15 @@ class CoordinateRows(CrossOperator):
         super().__init__(shape=points.shape, dtype=points.dtype)
         self._points = points
 
-    def _matmat(self, V: NDArray[Any]) -> NDArray[Any]:
+    def _matmat(self, V: Array) -> Array:
         return self._points.apply(V).astype(np.result_type(V.dtype, self.dtype), copy=False)
 
-    def rows(self, indices: ArrayLike) -> NDArray[Any]:
+    def rows(self, indices: ArrayLike) -> Array:
         """Return the features of the points with these indices."""
         return self._points.take(as_indices(indices, self.shape[0]))
 
 
-def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any) -> NDArray[Any]:
+def _product(left: Coordinates, right: Coordinates, V: Array, dtype: Any) -> Array:
     """Return L (Rᵀ V) for the features L of `left` and R of `right`."""
     result_dtype = np.result_type(V.dtype, dtype)
     # V may hold integers, or have a lower precision than the features
@@ -103,5 +104,5 @@ def _product(left: Coordinates, right: Coordinates, V: NDArray[Any], dtype: Any)
     return left.apply(sums.astype(result_dtype, copy=False)).astype(result_dtype, copy=False)
 
 
-def _rows(chosen: NDArray[Any], points: Coordinates) -> NDArray[Any]:
+def _rows(chosen: Array, points: Coordinates) -> Array:
     return np.ascontiguousarray(points.apply(chosen.T).T.astype(points.dtype, copy=False))

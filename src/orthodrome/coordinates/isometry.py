@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from .._core.checks import check_integer, check_positive
+from .._core.types import Array, Floats
 from ..gram import GramOperator
 from ..gram.base import check_operator
 from .points import Coordinates
@@ -18,9 +18,7 @@ from .points import Coordinates
 _MIN_FRACTION = 1e-12
 
 
-def pivoted_cholesky(
-    operator: GramOperator, *, tol: float, max_rank: int
-) -> tuple[NDArray[np.float64], float]:
+def pivoted_cholesky(operator: GramOperator, *, tol: float, max_rank: int) -> tuple[Floats, float]:
     r"""Factor a positive semidefinite Gram matrix, :math:`K \approx L L^\top`, from a few rows.
 
     The rows of L are coordinates of the points. Each step adds a column to L. It uses the row of K
@@ -53,7 +51,7 @@ def pivoted_cholesky(
     check_operator(operator, "pivoted_cholesky")
     check_positive(tol, "tol", "pivoted_cholesky", or_zero=True)
     check_integer(max_rank, "max_rank", "pivoted_cholesky")
-    remaining: NDArray[Any] = operator.diagonal().astype(np.float64)
+    remaining: Array = operator.diagonal().astype(np.float64)
     limit = min(tol, 1.0) * float(remaining.max())
     max_rank = min(max_rank, len(remaining))
     columns = np.empty((max_rank, len(remaining)))  # rows that stay unused take no memory
@@ -86,8 +84,8 @@ class Isometry:
         Sum of the squared coordinates in the directions that were dropped.
     """
 
-    points: NDArray[np.float64]
-    decoder: NDArray[np.float64]
+    points: Floats
+    decoder: Floats
     left_out: float
 
 
@@ -119,16 +117,14 @@ def isometric_coordinates(operator: GramOperator) -> Isometry:
     matrix = operator.toarray().astype(np.float64)
     if not np.all(np.isfinite(matrix)):
         raise ValueError(
-            f"Kernel values overflow in {operator.dtype}; rescale the data, or change the "
-            "parameters of the kernel."
+            f"Kernel values overflow in {operator.dtype}; rescale the data, or change the kernel."
         )
     values, vectors = scipy.linalg.eigh(matrix, overwrite_a=True, driver="evd")
     limit = _largest_negligible(values, operator.dtype)
     if values[0] < -100 * limit:
         raise ValueError(
-            f"The Gram matrix has the eigenvalue {values[0]:.2g}: the kernel is not positive "
-            "definite on these data, so the data have no coordinates. Use another kernel, or add "
-            "a constant to the diagonal of the matrix."
+            f"The kernel is not positive definite on these data: its Gram matrix has the "
+            f"eigenvalue {values[0]:.2g}. Use another kernel, or add a constant to the diagonal."
         )
     kept, left_out = _kept(values, limit)
     roots = np.sqrt(np.maximum(values[kept][::-1], 0.0))
@@ -176,21 +172,19 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     return _with_two_columns(coordinates @ axes, features.decoder @ axes, left_out)
 
 
-def _largest_negligible(values: NDArray[np.float64], dtype: Any) -> float:
+def _largest_negligible(values: Floats, dtype: Any) -> float:
     """Return the limit up to which eigenvalues are negligible."""
     return max(_MIN_FRACTION, 8 * float(np.finfo(dtype).eps)) * float(np.abs(values).sum())
 
 
-def _kept(values: NDArray[np.float64], limit: float) -> tuple[NDArray[np.bool_], float]:
+def _kept(values: Floats, limit: float) -> tuple[Array, float]:
     """Return which directions are kept, and the sum of the eigenvalues of the others."""
     kept = values > limit
     kept[-1] = True  # keep one direction even if all data are 0
     return kept, float(np.maximum(values[~kept], 0.0).sum())
 
 
-def _with_two_columns(
-    points: NDArray[np.float64], decoder: NDArray[np.float64], left_out: float
-) -> Isometry:
+def _with_two_columns(points: Floats, decoder: Floats, left_out: float) -> Isometry:
     """Return an isometry with at least two columns, adding a second column of zeros if needed."""
     if points.shape[1] == 1:
         points, decoder = (np.pad(array, [(0, 0), (0, 1)]) for array in (points, decoder))

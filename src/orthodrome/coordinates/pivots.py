@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
 from .._core.random import one_seed
 from .._core.threads import run_over_rows
+from .._core.types import Array, Floats, Indices
 from ..gram import GramOperator
 from ..gram.base import check_operator
 from ..rows.base import rows_at
@@ -26,7 +27,7 @@ _BLOCK = 64
 
 #: ``draw(residual)`` returns row numbers (none when finished) and a threshold per row. A row is
 #: rejected if its residual is below its threshold by the time it is processed.
-Draw = Callable[[NDArray[np.float64]], tuple[NDArray[np.intp], NDArray[np.float64]]]
+Draw = Callable[[Floats], tuple[Indices, Floats]]
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class PartialCholesky:
         The (weighted) sum of the residual, relative to the trace.
     """
 
-    pivots: NDArray[np.intp]
-    factor: NDArray[np.float64]
-    residual: NDArray[np.float64]
+    pivots: Indices
+    factor: Floats
+    residual: Floats
     trace_error: float
 
 
@@ -127,12 +128,8 @@ def partial_cholesky(
 
 
 def pivot_rows(
-    operator: GramOperator,
-    pivots: Any,
-    count: int,
-    weights: NDArray[np.float64],
-    random: np.random.Generator,
-) -> NDArray[np.intp]:
+    operator: GramOperator, pivots: Any, count: int, weights: Floats, random: np.random.Generator
+) -> Indices:
     """Return rows in the order to process them, chosen without regard to residuals."""
     n = operator.shape[0]
     if isinstance(pivots, str):
@@ -153,7 +150,7 @@ def pilot_size(n: int, count: int) -> int:
     return max(8 * count, min(256, n // 16))
 
 
-def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
+def checked_rows(given: Any, n: int) -> Indices:
     """Check given row numbers; return them as 0 to n-1."""
     try:
         rows = np.asarray(given)
@@ -173,8 +170,8 @@ def checked_rows(given: Any, n: int) -> NDArray[np.intp]:
 
 
 def _kmeans_plus_plus(
-    operator: GramOperator, weights: NDArray[np.float64], count: int, random: np.random.Generator
-) -> NDArray[np.intp]:
+    operator: GramOperator, weights: Floats, count: int, random: np.random.Generator
+) -> Indices:
     """Draw rows with k-means++ (Arthur and Vassilvitskii, 2007), one candidate per step."""
     diagonal = operator.diagonal().astype(np.float64)
     error = 16 * float(np.finfo(operator.dtype).eps) * np.abs(diagonal)
@@ -192,20 +189,18 @@ def _kmeans_plus_plus(
     return np.array(chosen, dtype=np.intp)
 
 
-def _draw_by_residual(
-    weights: NDArray[np.float64], block: int, random: np.random.Generator
-) -> Draw:
-    def draw(residual: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _draw_by_residual(weights: Floats, block: int, random: np.random.Generator) -> Draw:
+    def draw(residual: Floats) -> tuple[Indices, Floats]:
         rows = rows_at(weights * residual, random.random(block))
         return rows, random.random(block) * residual[rows]
 
     return draw
 
 
-def _draw_in_order(rows: NDArray[np.intp]) -> Draw:
+def _draw_in_order(rows: Indices) -> Draw:
     blocks = iter([rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK)])
 
-    def draw(_residual: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    def draw(_residual: Floats) -> tuple[Indices, Floats]:
         block = next(blocks, rows[:0])
         return block, np.zeros(len(block))
 
@@ -213,7 +208,7 @@ def _draw_in_order(rows: NDArray[np.intp]) -> Draw:
 
 
 def _factor(
-    operator: GramOperator, draw: Draw, max_rank: int, tol: float, weights: NDArray[np.float64]
+    operator: GramOperator, draw: Draw, max_rank: int, tol: float, weights: Floats
 ) -> PartialCholesky:
     """Process blocks of rows until the tolerance or the rank is reached, or no rows remain."""
     diagonal = operator.diagonal().astype(np.float64)
@@ -250,11 +245,8 @@ def _factor(
 
 
 def _accept(
-    inner: NDArray[np.float64],
-    thresholds: NDArray[np.float64],
-    floor: NDArray[np.float64],
-    max_count: int,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    inner: Floats, thresholds: Floats, floor: Floats, max_count: int
+) -> tuple[Indices, Floats]:
     """Return the proposals whose residual exceeds their threshold, in order, and their factor.
 
     `inner` is the residual of K among the proposals. The factor is the lower triangle L with
@@ -277,12 +269,7 @@ def _accept(
 
 
 def _eliminate(
-    columns: NDArray[np.float64],
-    rank: int,
-    chosen: NDArray[np.intp],
-    values: NDArray[np.float64],
-    triangle: NDArray[np.float64],
-    residual: NDArray[np.float64],
+    columns: Floats, rank: int, chosen: Indices, values: Floats, triangle: Floats, residual: Floats
 ) -> None:
     """Append the columns of new pivots to the factor, and update the residual."""
     at_pivots = columns[:rank, chosen].T.copy()
@@ -299,12 +286,7 @@ def _eliminate(
     run_over_rows(update, len(residual), work=work)
 
 
-def _columns_needed(
-    new: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    goal: float,
-) -> int:
+def _columns_needed(new: Floats, residual: Floats, weights: Floats, goal: float) -> int:
     """Return how many of the new columns are needed to reach the goal; all if it is not reached."""
     captured = np.square(new) @ weights
     after = float(weights @ np.maximum(residual, 0.0)) + captured.sum() - np.cumsum(captured)
@@ -312,9 +294,7 @@ def _columns_needed(
     return int(reached[0]) + 1 if len(reached) else len(new)
 
 
-def independent_points(
-    matrix: NDArray[Any], tol: float
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def independent_points(matrix: Array, tol: float) -> tuple[Indices, Floats]:
     r"""Return points that span the others, and the map from inner products with them to features.
 
     With the Gram matrix :math:`K_{mm} = R^\top R` of these points, the map is
@@ -338,8 +318,7 @@ def independent_points(
     matrix = matrix.astype(np.float64)
     if not np.all(np.isfinite(matrix)):
         raise ValueError(
-            "Kernel values overflow at the anchors; rescale the data, or change the parameters of "
-            "the kernel."
+            "Kernel values overflow at the anchors; rescale the data, or change the kernel."
         )
     diagonal = np.diagonal(matrix)
     bad = (diagonal < 0) | ((diagonal == 0) & np.any(matrix != 0, axis=1))
@@ -374,7 +353,7 @@ _NOT_POSITIVE = (
 _INDEFINITE = 1e-3
 
 
-def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64]) -> None:
+def check_captured(captured: Floats, diagonal: Floats) -> None:
     """Raise if features are longer than the points: the kernel is not positive definite.
 
     `captured` are squared lengths of features, `diagonal` is k(x, x) of the same points.
@@ -391,7 +370,7 @@ def check_captured(captured: NDArray[np.float64], diagonal: NDArray[np.float64])
         raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
-def check_remainder(matrix: NDArray[np.float64], features: NDArray[np.float64]) -> None:
+def check_remainder(matrix: Floats, features: Floats) -> None:
     """Raise if a Gram matrix minus that of features has a negative eigenvalue.
 
     Parameters

@@ -8,10 +8,10 @@ from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.checks import check_choice, check_finite_vector, check_positive
 from .._core.kinds import is_dask_array
+from .._core.types import Array, Floats, Indices
 from ..gram.factory import check_ready, storage_within
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
@@ -27,7 +27,7 @@ def anchor_coordinates(
     *,
     unit: bool = False,
     scale: float = 1.0,
-    diagonal: NDArray[np.float64] | None = None,
+    diagonal: Floats | None = None,
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> Coordinates:
@@ -88,8 +88,8 @@ def _rows(X: Any, kernel: Kernel) -> Rows:
 class Sample:
     """Vectors of some points, and their weights, which sum to 1."""
 
-    vectors: NDArray[Any]
-    weights: NDArray[np.float64]
+    vectors: Array
+    weights: Floats
 
 
 class Coordinates:
@@ -162,16 +162,16 @@ class Coordinates:
     # ------------------------------------------------------------------ as a tall matrix
 
     @property
-    def captured(self) -> NDArray[np.float64]:
+    def captured(self) -> Floats:
         """Squared lengths of the vectors before they are normalised, (n,)."""
         return self._column("captured")
 
     @property
-    def own(self) -> NDArray[np.float64]:
+    def own(self) -> Floats:
         """k(x, x), scaled like the kernel values, (n,)."""
         return self._column("diagonal")
 
-    def _column(self, name: str) -> NDArray[np.float64]:
+    def _column(self, name: str) -> Floats:
         known = self.rows.columns.get(name)
         return self._as_ndarray(attrgetter(name)) if known is None else known
 
@@ -180,19 +180,19 @@ class Coordinates:
         found = self.map(function)
         return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
 
-    def apply(self, V: NDArray[Any]) -> NDArray[Any]:
+    def apply(self, V: Array) -> Array:
         """Return the products of all vectors with a few columns, in float64."""
         return self._as_ndarray(methodcaller("products", V))
 
-    def combine(self, weights: NDArray[Any]) -> NDArray[Any]:
+    def combine(self, weights: Array) -> Array:
         """Return Σ w_n f_n in float64, or a row for each column of weights."""
         return Coordinates(self.rows.zip(given=weights), self.by).reduce(_combined)[0]
 
-    def take(self, indices: NDArray[np.intp]) -> NDArray[Any]:
+    def take(self, indices: Indices) -> Array:
         """Return the vectors of these points, in this order."""
         return np.asarray(self.by.block(self.rows.take(indices)).vectors())
 
-    def toarray(self) -> NDArray[Any]:
+    def toarray(self) -> Array:
         """Return all vectors."""
         return np.asarray(self._as_ndarray(methodcaller("vectors")))
 
@@ -224,10 +224,10 @@ class _PointFunction:
         return self.function(self.anchor_map.block(rows, **known), **columns)
 
 
-def _combined(block: Block, given: NDArray[Any]) -> tuple[NDArray[Any]]:
+def _combined(block: Block, given: Array) -> tuple[Array]:
     return (block.combine(given),)
 
 
-def _stored_values(block: Block) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _stored_values(block: Block) -> tuple[Array, Array, Array]:
     diagonal = np.full(block.n, np.nan) if block.diagonal is None else block.diagonal
     return block.vectors(), block.captured, diagonal

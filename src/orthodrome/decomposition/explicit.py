@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
-from .._core.checks import RowError, check_power, rows_renumbered
+from .._core.checks import RowError, rows_renumbered
 from .._core.kinds import check_in_memory
-from .._core.parameters import integer, optional
+from .._core.parameters import integer, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats, Indices
@@ -111,7 +111,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "n_components": optional(integer()),
-        "p": check_power,
+        "p": positive(maximum=2),
     }
 
     n_components: int | None

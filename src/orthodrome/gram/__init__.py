@@ -2,9 +2,8 @@
 
 from .base import CrossOperator, GramOperator
 from .degree import Degree
-from .dense import DenseGram
+from .dense import DenseGram, SparseGram
 from .factory import choose_storage, cross_operator, gram_operator
-from .sparse import SparseGram
 from .wrapped import Centered, Scaled, Tangent, Weighted
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -65,24 +66,22 @@ class DaskGram(GramOperator):
         return {"kernel": self.kernel, "points": self.points.name}
 
     def _matmat(self, V: Array) -> Array:
-        V, bounds = np.ascontiguousarray(V), bounds_of(self.points)
-        blocks, kernel = blocks_of(self.points), constant(self.kernel)
-        V_blocks = [constant(V[rows]) for rows in bounds]
         row_size = int(np.prod(self.points.shape[1:])) * self.dtype.itemsize
-        if 2 * V.shape[1] * np.result_type(self.dtype, V.dtype).itemsize <= row_size:
-            products = _symmetric_products(kernel, blocks, V_blocks)
-        else:
-            products = _products(kernel, blocks, blocks, V_blocks)
+        if 2 * V.shape[1] * np.result_type(self.dtype, V.dtype).itemsize > row_size:
+            return self.cross(self.points) @ V
+        V = np.ascontiguousarray(V)
+        V_blocks = [constant(V[rows]) for rows in bounds_of(self.points)]
+        products = _symmetric_products(constant(self.kernel), blocks_of(self.points), V_blocks)
         return np.concatenate(computed(*products))
 
     def rows(self, indices: ArrayLike) -> Array:
         """Evaluate rows; their points are sent to all blocks."""
         chosen = as_indices(indices, self.shape[0])
-        return DaskCross(self.kernel, rows_of(self.points, chosen), self.points).toarray()
+        return self.cross(rows_of(self.points, chosen)).toarray()
 
     def toarray(self) -> Array:
         """Return the whole matrix, evaluated by the workers."""
-        return DaskCross(self.kernel, self.points, self.points).toarray()
+        return self.cross(self.points).toarray()
 
     def diagonal(self) -> Array:
         """Return k(x, x) for each point."""
@@ -167,11 +166,8 @@ def _symmetric_products(kernel: Any, blocks: list[Any], V_blocks: list[Any]) -> 
     return [reduced(term, _sum) for term in terms]
 
 
-def _sum(first: Array, *others: Array) -> Array:
-    total = first + others[0]  # a new array: results of tasks must not be modified
-    for other in others[1:]:
-        total += other
-    return total
+def _sum(*blocks: Array) -> Array:
+    return functools.reduce(np.add, blocks)
 
 
 def _product(kernel: Kernel, rows: Any, columns: Any, V: Array) -> Array:
@@ -189,8 +185,8 @@ def _pair_products(
     a, b = kernel.prepare(rows), kernel.prepare(columns)
     dtype = block_dtype(a, b)
     scratch = np.empty(TILE * TILE, dtype=dtype)
-    n_columns, result_dtype = V_rows.shape[1], np.result_type(dtype, V_rows.dtype)
-    above, below = (np.zeros((len(points), n_columns), dtype=result_dtype) for points in (a, b))
+    result_dtype = np.result_type(dtype, V_rows.dtype)
+    above, below = (np.zeros((len(each), V_rows.shape[1]), dtype=result_dtype) for each in (a, b))
     for i in range(0, len(a), TILE):
         for j in range(0, len(b), TILE):
             left, right = a[i : i + TILE], b[j : j + TILE]

@@ -1,4 +1,4 @@
-"""Gram matrices that are given as arrays."""
+"""Gram matrices that are given as arrays, dense or sparse."""
 
 from __future__ import annotations
 
@@ -63,26 +63,51 @@ class DenseGram(GramOperator):
         """Return a copy of the diagonal."""
         return np.array(np.diagonal(self.matrix))
 
-    def cross(self, X_new: Any) -> DenseCross:
+    def cross(self, X_new: Any) -> MatrixCross:
         """Return the operator of a given (m, n) matrix of inner products with new points."""
-        return DenseCross(_as_floating(X_new), self.shape[0])
-
-
-class DenseCross(CrossOperator):
-    """A given (m, n) matrix of inner products of new points with the n points of a Gram."""
-
-    def __init__(self, matrix: Array, n: int) -> None:
+        matrix, n = _as_floating(X_new), self.shape[0]
         if matrix.ndim != 2 or matrix.shape[1] != n:
             raise ValueError(
                 f"The kernel values of new points must have shape (n_new, {n}), one column per "
                 f"training point; got {matrix.shape}."
             )
+        return MatrixCross(matrix)
+
+
+class SparseGram(GramOperator):
+    """A Gram operator over a symmetric sparse array, such as a graph of neighbours."""
+
+    def __init__(self, matrix: Any) -> None:
         super().__init__(shape=matrix.shape, dtype=matrix.dtype)
-        self.matrix = matrix
+        self.matrix = scipy.sparse.csr_array(matrix)
 
     def _matmat(self, V: Array) -> Array:
         return self.matrix @ V
 
     def rows(self, indices: ArrayLike) -> Array:
-        """Return a copy of these rows."""
-        return self.matrix[as_indices(indices, self.shape[0])]
+        """Return these rows as a dense array."""
+        return self.matrix[as_indices(indices, self.shape[0])].toarray()
+
+    def diagonal(self) -> Array:
+        """Return the diagonal."""
+        return self.matrix.diagonal()
+
+    def cross(self, X_new: Any) -> MatrixCross:
+        """Return the operator of a given sparse (m, n) array of inner products with new points."""
+        return MatrixCross(X_new)
+
+
+class MatrixCross(CrossOperator):
+    """A given (m, n) array, dense or sparse, of inner products of new points with n points."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__(shape=matrix.shape, dtype=matrix.dtype)
+        self.matrix = matrix.tocsr() if scipy.sparse.issparse(matrix) else matrix
+
+    def _matmat(self, V: Array) -> Array:
+        return self.matrix @ V
+
+    def rows(self, indices: ArrayLike) -> Array:
+        """Return a copy of these rows as a dense array."""
+        rows = self.matrix[as_indices(indices, self.shape[0])]
+        return rows.toarray() if scipy.sparse.issparse(rows) else rows

@@ -15,8 +15,7 @@ from ..kernels import Kernel, NeighborGraph, Precomputed
 from ..kernels._prepared import Prepared
 from .base import CrossOperator, GramOperator
 from .dask_gram import DaskCross, DaskGram
-from .dense import DenseCross, DenseGram
-from .sparse import SparseCross, SparseGram
+from .dense import DenseGram, MatrixCross, SparseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
 
@@ -45,7 +44,7 @@ def gram_operator(
     GramOperator
         The operator; its products do not depend on the storage.
     """
-    _check_real(kernel, X, "gram_operator")
+    check_ready(kernel, X, "gram_operator")
     if is_dask_array(X):
         return DaskGram(kernel, X)
     if isinstance(kernel, NeighborGraph):
@@ -61,16 +60,15 @@ def cross_operator(kernel: Kernel, X_new: Any, X: Any) -> CrossOperator:
     With a precomputed kernel, X_new contains the kernel values and X is ignored. X may be the
     result of :func:`prepared_points`, for many operators with the same X.
     """
-    _check_real(kernel, X_new, "cross_operator", "X_new")
+    check_ready(kernel, X_new, "cross_operator", "X_new")
     if not isinstance(kernel, Precomputed) and not isinstance(X, Prepared):
         check_ready(kernel, X, "cross_operator")
     if is_dask_array(X) or is_dask_array(X_new):
         return DaskCross(kernel, X_new, X)
     if isinstance(kernel, NeighborGraph):
-        return SparseCross(kernel.new_edges(X_new, X).astype(X_new.dtype))
+        return MatrixCross(kernel.new_edges(X_new, X).astype(X_new.dtype))
     if isinstance(kernel, Precomputed):
-        is_sparse = scipy.sparse.issparse(X_new)
-        return SparseCross(X_new) if is_sparse else DenseCross(X_new, X_new.shape[1])
+        return MatrixCross(X_new)
     return CrossGram(kernel, kernel.prepare(X_new), prepared_points(kernel, X))
 
 
@@ -80,50 +78,36 @@ def prepared_points(kernel: Kernel, X: Any) -> Any:
 
 
 def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
-    """Raise unless a kernel is fitted and X has the type and shape of validated data."""
-    _check_form(kernel, X, owner, name)
-    if is_dask_array(X) or isinstance(kernel, Precomputed):
-        return
-    if not kernel.__sklearn_is_fitted__():
-        raise NotFittedError(
-            f"{type(kernel).__name__} of {owner} is not fitted: call fit(X) first."
-        )
-    if kernel.takes_vectors and X.shape[1] != kernel.n_features_in_:
-        raise ValueError(
-            f"{name} of {owner} has {X.shape[1]} features; {type(kernel).__name__} was fitted to "
-            f"{kernel.n_features_in_}."
-        )
-
-
-def _check_form(kernel: Any, X: Any, owner: str, name: str) -> None:
-    """Raise unless X has the type and the shape of validated data for a kernel."""
+    """Raise unless a kernel is fitted and real, and X has the form of validated data."""
     if not isinstance(kernel, Kernel):
         raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
-    if is_dask_array(X):
-        return
-    shape: Any = getattr(X, "shape", ())
-    dtype = getattr(X, "dtype", None)
-    real, vectors = dtype in (np.float64, np.float32), kernel.takes_vectors
-    is_numeric = real or (not vectors and dtype in (np.complex128, np.complex64))
-    has_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
-    sparse = scipy.sparse.issparse(X)
-    refused = sparse and not kernel.accepts_sparse and not isinstance(kernel, Precomputed)
-    if not is_numeric or not has_rows or refused:
-        found = f"{'sparse ' * sparse}{dtype} of shape {shape}"
-        raise ValueError(
-            f"{name} of {owner} must be validated data of at least one row; got "
-            f"{type(X).__name__ if dtype is None else found}. Call kernel.validate(X) first."
-        )
-    check_not_masked(X, name, owner)
-
-
-def _check_real(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
-    """Raise unless kernel and data are ready, and the kernel has real values."""
-    check_ready(kernel, X, owner, name)
+    kind, precomputed = type(kernel).__name__, isinstance(kernel, Precomputed)
     if kernel.hermitian:
         raise ValueError(
-            f"The kernel {type(kernel).__name__} has complex values; this method needs real ones. "
-            "For shapes, use VeroneseWhitney."
+            f"The kernel {kind} has complex values; {owner} needs real ones. For shapes, use "
+            "VeroneseWhitney."
+        )
+    if is_dask_array(X):
+        return
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    dtype, vectors = getattr(X, "dtype", None), kernel.takes_vectors
+    has_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
+    is_complex = getattr(dtype, "kind", "") == "c"
+    is_number = dtype in (np.float64, np.float32) or (is_complex and not vectors)
+    sparse = scipy.sparse.issparse(X)
+    if not has_rows or not is_number or (sparse and not (kernel.accepts_sparse or precomputed)):
+        found = type(X).__name__ if dtype is None else f"{dtype} of shape {shape}"
+        raise ValueError(
+            f"{name} of {owner} must be validated data of at least one row; got {found}. Call "
+            "kernel.validate(X) first."
+        )
+    check_not_masked(X, name, owner)
+    if not precomputed and not kernel.__sklearn_is_fitted__():
+        raise NotFittedError(f"{kind} of {owner} is not fitted: call fit(X) first.")
+    if not precomputed and vectors and shape[1] != kernel.n_features_in_:
+        raise ValueError(
+            f"{name} of {owner} has {shape[1]} features; {kind} was fitted to "
+            f"{kernel.n_features_in_}."
         )
 
 
@@ -131,7 +115,6 @@ def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
     """Return the storage that :func:`gram_operator` would use, and the reason."""
-    _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
     needed = stored_bytes(X.shape[0], X.dtype.itemsize)
     what = "half of the Gram matrix takes"

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._core.checks import RowError, check_sample_weight
+from .._core.types import Array, Floats, Indices
 from ..kernels import Kernel
 
 #: A block function: ``function(block, start, **columns)``.
@@ -62,12 +62,11 @@ class Rows(ABC):
     def zip(self, **columns: Any) -> Self:
         """Return the same rows with more columns attached; None is skipped."""
         rows = copy.copy(self)
-        given = {name: column for name, column in columns.items() if column is not None}
-        rows.columns = self.columns | given
+        rows.columns = self.columns | {k: each for k, each in columns.items() if each is not None}
         return rows
 
     @abstractmethod
-    def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
+    def reduce(self, function: BlockFunction) -> tuple[Floats, ...]:
         """Sum the tuples of numbers or arrays that a block function returns, in float64."""
 
     @abstractmethod
@@ -88,13 +87,13 @@ class Rows(ABC):
             A dask array for lazy rows, else an ndarray.
         """
 
-    def take(self, indices: NDArray[np.intp]) -> Any:
+    def take(self, indices: Indices) -> Any:
         """Return the validated rows with these indices, in this order, as one array."""
         rows = self._fetch(indices)
         return rows if self._check is None else self._check(rows, indices)
 
     @abstractmethod
-    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+    def _fetch(self, indices: Indices) -> Any:
         """Return the rows with these indices, in this order, before validation."""
 
     def blocks(self, first: int = 0) -> Iterator[Any]:
@@ -105,20 +104,18 @@ class Rows(ABC):
         """Return all validated rows as one array."""
         raise ValueError("Rows that are read in blocks cannot be returned as one array.")
 
-    def together(self, indices: NDArray[np.intp]) -> Any:
+    def together(self, indices: Indices) -> Any:
         """Return rows with ascending indices, for :func:`~orthodrome.gram.gram_operator`."""
         return self.take(indices)
 
     def spread(
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[Indices, Floats]:
         """Draw at most `count` rows, evenly over the weights; see :func:`spread_rows`."""
         return spread_rows(self.shape[0], weights, count, random)
 
     def weighted(self, sample_weight: Any, owner: str, dtype: Any = None) -> Self:
         """Return the same rows with checked weights attached, unless they are None."""
-        if sample_weight is None:
-            return self
         return self.zip(weights=self.weights(sample_weight, owner, dtype))
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
@@ -127,11 +124,8 @@ class Rows(ABC):
 
 
 def spread_rows(
-    n: int,
-    weights: NDArray[np.float64] | None,
-    count: int,
-    random: np.random.Generator | None = None,
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    n: int, weights: Floats | None, count: int, random: np.random.Generator | None = None
+) -> tuple[Indices, Floats]:
     """Draw at most `count` of n rows, evenly over the cumulative weights.
 
     One row is drawn from each of `count` intervals of equal weight. (Equally spaced rows would be
@@ -173,7 +167,7 @@ def spread_rows(
     return rows, counts.astype(np.float64)
 
 
-def rows_at(weights: NDArray[np.float64], fractions: NDArray[np.float64]) -> NDArray[np.intp]:
+def rows_at(weights: Floats, fractions: Floats) -> Indices:
     """Return the rows at fractions, in [0, 1), of the cumulative weights; skip weights of 0."""
     sums = np.cumsum(weights)
     rows = np.searchsorted(sums, fractions * sums[-1], side="right")
@@ -189,7 +183,7 @@ def stacked(arrays: Sequence[Any]) -> Any:
     return np.concatenate(arrays)
 
 
-def stratified_fractions(count: int, random: np.random.Generator | None) -> NDArray[np.float64]:
+def stratified_fractions(count: int, random: np.random.Generator | None) -> Floats:
     """Draw a number from each of `count` equal intervals of [0, 1), ascending."""
     random = np.random.default_rng(0) if random is None else random
     return np.asarray((np.arange(count) + random.random(count)) / count)
@@ -219,12 +213,12 @@ class RowCheck:
         owner = type(estimator).__name__
         with rows_named(first, 0, owner):
             valid = kernel.validate(first, estimator=estimator, reset=reset)
-        if reset or not hasattr(kernel, "n_features_in_"):  # the estimator compares names
+        if reset or not hasattr(kernel, "n_features_in_"):  # the estimator compares the names
             kernel = clone(kernel)
             kernel.validate(np.asarray(first) if hasattr(first, "columns") else first)
         return cls(kernel, owner, valid.dtype if reset else None)
 
-    def __call__(self, block: Any, start: int | NDArray[np.intp]) -> Any:
+    def __call__(self, block: Any, start: int | Indices) -> Any:
         """Return the validated rows of a block; `start` is as in :func:`rows_named`."""
         with rows_named(block, start, self.owner):
             valid = self.kernel.validate(block, reset=False)
@@ -232,7 +226,7 @@ class RowCheck:
 
 
 @contextmanager
-def rows_named(block: Any, start: int | NDArray[np.intp], owner: str) -> Iterator[None]:
+def rows_named(block: Any, start: int | Indices, owner: str) -> Iterator[None]:
     """Translate row numbers of a block in errors to those of the data.
 
     `start` is the index of the first row of the block, or an array of the indices of all its rows.
@@ -308,7 +302,7 @@ def rows_at_once(function: BlockFunction) -> int:
     return int(getattr(function, "rows_at_once", _ROWS_PER_CALL))
 
 
-def sum_results(results: Iterable[tuple[Any, ...]]) -> tuple[NDArray[Any], ...]:
+def sum_results(results: Iterable[tuple[Any, ...]]) -> tuple[Array, ...]:
     """Sum one or more tuples of numbers or arrays in float64."""
     results = iter(results)
     total = tuple(np.array(term, dtype=np.result_type(term, np.float64)) for term in next(results))

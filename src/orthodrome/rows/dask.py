@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._core.checks import check_weight_sum
+from .._core.checks import check_weight_shape, check_weight_sum
 from .._core.kinds import is_dask_array
 from .._core.threads import single_threaded
+from .._core.types import Array, Floats, Indices
 from ..kernels import Kernel
 from .base import (
     BlockFunction,
@@ -88,7 +88,7 @@ class DaskRows(Rows):
         rows.shape, rows.dtype = array.shape, array.dtype
         return rows
 
-    def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
+    def reduce(self, function: BlockFunction) -> tuple[Floats, ...]:
         """Sum the results of a block function, in one pass."""
         (total,) = computed(reduced(self._tasks(sum_results, function), _sum))
         return total
@@ -110,10 +110,10 @@ class DaskRows(Rows):
         blocks = self._tasks(join_results, function)
         return as_dask_array(blocks, self.array.chunks[0], like[:0])
 
-    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+    def _fetch(self, indices: Indices) -> Any:
         return rows_of(self.array, indices)
 
-    def together(self, indices: NDArray[np.intp]) -> Any:
+    def together(self, indices: Indices) -> Any:
         """Return rows with ascending indices; persist them in a few blocks if they are large."""
         row_bytes = int(np.prod(self.shape[1:])) * self.dtype.itemsize
         if len(indices) * row_bytes <= _MAX_GATHERED:
@@ -125,7 +125,7 @@ class DaskRows(Rows):
         """Return the rows as a dask array that is validated when it is computed."""
         return self.map(_unchanged)
 
-    def as_dask(self, array: NDArray[Any]) -> Any:
+    def as_dask(self, array: Array) -> Any:
         """Return an array as a dask array in the blocks of the rows."""
         import dask.array as da
 
@@ -136,11 +136,7 @@ class DaskRows(Rows):
         if not is_dask_array(sample_weight):
             return super().weights(sample_weight, owner, dtype)
         sample_weight = with_known_sizes(sample_weight)
-        if sample_weight.shape != self.shape[:1]:
-            raise ValueError(
-                f"sample_weight of {owner} must have shape ({self.shape[0]},), one weight per "
-                f"sample; got {sample_weight.shape}."
-            )
+        check_weight_shape(sample_weight, self.shape[0], owner)
         weights = sample_weight.astype(np.float64).rechunk((self.array.chunks[0],))
         check = task(_checked_sum)
         total = sum(computed(*[check(block, owner) for block in blocks_of(weights)]))
@@ -151,7 +147,7 @@ class DaskRows(Rows):
 
     def spread(
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
-    ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[Indices, Floats]:
         """Draw at most `count` rows, evenly over the weights."""
         if is_dask_array(weights) and self.shape[0] <= count:
             weights = np.concatenate(computed(*blocks_of(weights)))
@@ -192,13 +188,13 @@ def _unchanged(rows: Any, _start: int, **_columns: Any) -> Any:
     return rows
 
 
-def _checked_sum(weights: NDArray[np.float64], owner: str) -> float:
+def _checked_sum(weights: Floats, owner: str) -> float:
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(f"sample_weight of {owner} must be finite and not negative.")
     return float(weights.sum())
 
 
-def _rows_at(weights: NDArray[np.float64], fractions: NDArray[Any], start: int) -> NDArray[np.intp]:
+def _rows_at(weights: Floats, fractions: Array, start: int) -> Indices:
     return start + rows_at(weights, fractions)
 
 
@@ -218,14 +214,10 @@ def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
     if not is_dask_array(X):
         raise ValueError(
             f"{owner} needs a dask array; got {type(X).__name__}. Use dask.array.from_array(X), or "
-            "to_dask_array(lengths=True) on a dask data frame. To install dask, run "
-            "pip install 'orthodrome[distributed]'."
+            "to_dask_array(lengths=True) on a dask data frame."
         )
     if X.ndim < 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D dask array instead: one row per sample, one column "
-            "per feature."
-        )
+        raise ValueError(f"Expected 2D array, got {X.ndim}D dask array. Add an axis for features.")
     X = with_known_sizes(X)
     filled = tuple(filter(None, X.chunks[0]))
     X = X.rechunk({0: filled or 1, **dict.fromkeys(range(1, X.ndim), -1)})
@@ -252,7 +244,7 @@ def bounds_of(X: Any) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
+def rows_of(X: Any, indices: Indices) -> Array:
     """Return a few rows as an array, in this order."""
     order = np.argsort(indices, kind="stable")
     found = computed(*[rows for rows, _ in _selected_rows(X, indices[order])])
@@ -260,13 +252,13 @@ def rows_of(X: Any, indices: NDArray[np.intp]) -> NDArray[Any]:
     return np.concatenate([empty, *found])[np.argsort(order)]
 
 
-def lazy_rows_of(X: Any, indices: NDArray[np.intp]) -> Any:
+def lazy_rows_of(X: Any, indices: Indices) -> Any:
     """Return rows with ascending indices as a dask array."""
     blocks, sizes = zip(*_selected_rows(X, indices), strict=True)
     return as_dask_array(blocks, sizes, np.empty((0, *X.shape[1:]), dtype=X.dtype))
 
 
-def _selected_rows(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]]:
+def _selected_rows(X: Any, wanted: Indices) -> Iterator[tuple[Any, int]]:
     """Yield the wanted rows of each block, delayed, and their number; skip the other blocks.
 
     Not ``X[wanted]``: dask would join rows of many blocks on one worker.
@@ -278,11 +270,11 @@ def _selected_rows(X: Any, wanted: NDArray[np.intp]) -> Iterator[tuple[Any, int]
             yield pick(block, wanted[low:high] - rows.start), int(high - low)
 
 
-def _rows_of_block(block: Any, rows: NDArray[np.intp]) -> NDArray[Any]:
+def _rows_of_block(block: Any, rows: Indices) -> Array:
     return np.asarray(block[rows])
 
 
-def as_dask_array(blocks: Sequence[Any], sizes: Sequence[int], like: NDArray[Any]) -> Any:
+def as_dask_array(blocks: Sequence[Any], sizes: Sequence[int], like: Array) -> Any:
     """Return delayed blocks of rows as a dask array; `like` is an empty block."""
     import dask.array as da
 
@@ -295,7 +287,7 @@ def as_dask_array(blocks: Sequence[Any], sizes: Sequence[int], like: NDArray[Any
     )
 
 
-def over_rows(function: Callable[[NDArray[Any]], NDArray[Any]], array: Any) -> Any:
+def over_rows(function: Callable[[Array], Array], array: Any) -> Any:
     """Apply a function to the rows of an array; lazily if it is a dask array."""
     if not is_dask_array(array):
         return function(array)

@@ -10,7 +10,7 @@ from .._core.kinds import library_of
 from ..kernels import Kernel, Precomputed
 from .base import Rows
 from .dask import DaskRows
-from .local import ArrayRows, BatchRows, ZarrRows
+from .local import ArrayRows, BatchRows, ZarrRows, once_error
 
 _INDEXED: dict[str, Any] = {"array": ArrayRows, "zarr": ZarrRows, "dask": DaskRows}
 
@@ -95,10 +95,6 @@ def as_rows(
     if kind in _INDEXED:
         return _INDEXED[kind](X, kernel, estimator, reset=reset)
     if kind == "once" and reset and not once:
-        one_by_one = "; or pass the batches to partial_fit, one after the other"
-        raise ValueError(
-            f"fit of {type(estimator).__name__} passes over the rows several times, and a "
-            f"{type(X).__name__} can be read only once. Use a list of batches, or an object whose "
-            f"__iter__ starts again{one_by_one if hasattr(estimator, 'partial_fit') else ''}."
-        )
+        partial = ", or partial_fit" if hasattr(estimator, "partial_fit") else ""
+        raise once_error(X, f"fit of {type(estimator).__name__}", partial)
     return BatchRows(X, kernel, estimator, reset=reset, count=not once)

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.checks import numbers_expected
 from .._core.files import temporary_map
 from .._core.kinds import is_memory_map
 from .._core.threads import run_in_threads, run_over_rows
+from .._core.types import Array, Floats, Indices
 from ..kernels import Kernel
 from .base import (
     BlockFunction,
@@ -62,7 +62,7 @@ class _LocalRows(Rows):
         columns = {name: column[rows] for name, column in self.columns.items()}
         return visit_block(collect, function, self._check, block, start, columns)
 
-    def reduce(self, function: BlockFunction) -> tuple[NDArray[np.float64], ...]:
+    def reduce(self, function: BlockFunction) -> tuple[Floats, ...]:
         """Sum the results of a block function, in one pass."""
 
         def worker(blocks: Iterable[Numbered]) -> Any:
@@ -76,8 +76,8 @@ class _LocalRows(Rows):
         If the number of rows is known, results are allocated once; otherwise the blocks are
         concatenated at the end, which briefly needs twice the memory.
         """
-        targets: list[NDArray[Any]] = []
-        results: dict[int, tuple[NDArray[Any], ...]] = {}
+        targets: list[Array] = []
+        results: dict[int, tuple[Array, ...]] = {}
         lock = Lock()
         single = True
 
@@ -108,7 +108,7 @@ class _LocalRows(Rows):
             yield block if self._check is None else self._check(block, first + start)
 
 
-def _allocate(n: int, like: NDArray[Any], keep: str) -> NDArray[Any]:
+def _allocate(n: int, like: Array, keep: str) -> Array:
     """Return an uninitialised array, or memory map, with n rows like those of `like`."""
     shape = (n, *like.shape[1:])
     if keep == "disk" and like.ndim > 1:
@@ -175,12 +175,12 @@ class ArrayRows(_IndexedRows):
         """Return all validated rows."""
         return self.array if self._check is None else self._check(self.array, 0)
 
-    def together(self, indices: NDArray[np.intp]) -> Any:
+    def together(self, indices: Indices) -> Any:
         """Return rows with ascending indices; all rows without a copy."""
         all_rows = self._check is None and len(indices) == self.shape[0]
         return self.array if all_rows else self.take(indices)
 
-    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+    def _fetch(self, indices: Indices) -> Any:
         return self.array[indices]
 
 
@@ -201,8 +201,16 @@ class ZarrRows(_IndexedRows):
         chunk = max(1, int((getattr(X, "shards", None) or X.chunks)[0]))
         self._step = chunk * max(1, _BLOCK // chunk)
 
-    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+    def _fetch(self, indices: Indices) -> Any:
         return self.array.oindex[indices]
+
+
+def once_error(X: Any, owner: str, advice: str = "") -> ValueError:
+    """Return the error for an iterator that would have to be read several times."""
+    return ValueError(
+        f"{owner} passes over the rows several times, and a {type(X).__name__} can be read only "
+        f"once. Use a list of batches, or an object whose __iter__ starts again{advice}."
+    )
 
 
 class BatchRows(_LocalRows):
@@ -254,10 +262,7 @@ class BatchRows(_LocalRows):
     def _batches(self) -> Iterator[Any]:
         """Yield the batches as arrays; make the check from the first one."""
         if self._read_before and self.once:
-            raise ValueError(
-                f"{type(self._X).__name__} can be read only once, and {self._owner} needs another "
-                "pass. Use a list of batches, or an object whose __iter__ starts again."
-            )
+            raise once_error(self._X, self._owner)
         self._read_before = True
         start = 0
         for batch in self._X:
@@ -332,7 +337,7 @@ class BatchRows(_LocalRows):
             raise ValueError(f"{self._owner} needs at least one row; the batches have none.")
         return self._check
 
-    def _fetch(self, indices: NDArray[np.intp]) -> Any:
+    def _fetch(self, indices: Indices) -> Any:
         """Return rows, in one pass over the batches."""
         order = np.argsort(indices, kind="stable")
         wanted, found = indices[order], []

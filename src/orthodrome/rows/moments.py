@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from .._core.types import Floats
 from ..kernels import Kernel
 from ..kernels.bandwidth import Moments
 from .base import Rows
@@ -19,7 +19,7 @@ from .base import Rows
 class _Moments:
     """Sums of weights, of differences from a center, and of their squares."""
 
-    center: NDArray[np.float64]
+    center: Floats
 
     def __call__(self, rows: Any, start: int, weights: Any = None) -> tuple[Any, ...]:
         w = np.ones(rows.shape[0]) if weights is None else weights
@@ -32,7 +32,7 @@ class _Moments:
             return w.sum(), w @ difference, w @ squares
 
 
-def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
+def row_moments(rows: Rows, center: Floats) -> Moments:
     r"""Return the mean of all rows and the mean squared distance between them, in one pass.
 
     .. math:: \sum_{ij} p_i p_j \|x_i - x_j\|^2
@@ -57,9 +57,7 @@ def row_moments(rows: Rows, center: NDArray[np.float64]) -> Moments:
     return Moments(center + shift, max(distance, 0.0), error)
 
 
-def fit_kernel(
-    kernel: Kernel, rows: Rows, sample: Any, sample_weight: NDArray[np.float64] | None
-) -> Kernel:
+def fit_kernel(kernel: Kernel, rows: Rows, sample: Any, sample_weight: Floats | None) -> Kernel:
     """Return a clone of a kernel, fitted to the moments of all rows and to a sample."""
     fresh = clone(kernel)
     if sample.shape[0] == rows.shape[0]:

@@ -18,7 +18,6 @@ from .._core.checks import (
     check_integer,
     check_numbers,
     check_positive,
-    check_power,
     check_sample_weight,
     rows_renumbered,
 )
@@ -328,7 +327,7 @@ def nested_spheres(
     >>> np.allclose(chain.points(chain.scores(circle)), circle)
     True
     """
-    check_power(p, "p", "nested_spheres")
+    check_positive(p, "p", "nested_spheres", maximum=2)
     check_choice(sphere, CHOICES, "sphere", "nested_spheres")
     check_positive(negligible, "negligible", "nested_spheres", or_zero=True)
     check_integer(max_iter, "max_iter", "nested_spheres")
