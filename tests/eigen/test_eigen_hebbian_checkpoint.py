@@ -22,8 +22,9 @@ N_PASSES = 5
 every_gain = pytest.mark.parametrize("gain", GAINS)
 
 
-def matrix(seed=0):
+def matrix(seed=0, moved=0.0):
     X = np.random.default_rng(seed).standard_normal((N, 20)) * 0.8 ** np.arange(20)
+    X[77, 0] += moved
     return X @ X.T
 
 
@@ -106,7 +107,7 @@ def test_gains_stay_halved_after_a_divergence(gain, block, monkeypatch, tmp_path
 
 OTHERS = {
     "data": {"K": matrix(seed=1)},
-    "one entry": {"K": matrix() + np.diag(np.r_[1e-12, np.zeros(N - 1)])},
+    "one point": {"K": matrix(moved=1e-3)},
     "precision": {"K": matrix().astype(np.float32)},
     "components": {"r": R + 1},
     "gain": {"gain": "smd"},
@@ -126,7 +127,8 @@ def test_another_run_is_refused(other, tmp_path):
     path = tmp_path / "run"
     run(matrix(), path, n_passes=1)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"run is the checkpoint of another run.*Delete it"):
+    message = r"run is the checkpoint of (another run.*Delete it|a run on another matrix)"
+    with pytest.raises(ValueError, match=message):
         run(**{"K": matrix(), "checkpoint": path, **OTHERS[other]})
     assert path.read_bytes() == before
 
@@ -148,7 +150,6 @@ def of_a_global(X, Y):
 
 
 def test_a_kernel_that_reads_a_global_is_detected(monkeypatch, tmp_path):
-    """No fingerprint covers what a function finds by name when it runs; the matrix does."""
     path = tmp_path / "run"
     operator = gram(of_a_global)
     run(operator, path, n_passes=2)
@@ -210,7 +211,7 @@ def test_estimators_go_on_from_a_checkpoint(Estimator, tmp_path):
     for name in ("eigenvalues_", "embedding_", "dual_coef_", "n_iter_"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
     for other in ({"data": 1}, {"sigma": 2.5}, {"sample_weight": None}):
-        with pytest.raises(ValueError, match="checkpoint of another run"):
+        with pytest.raises(ValueError, match="checkpoint of a run on another matrix"):
             fit(**other)
 
 

@@ -40,10 +40,6 @@ class GramOperator(_Operator):
     #: Whether each product evaluates the kernel again, so that wide blocks of vectors are cheap.
     recomputes: bool = False
 
-    def _identity(self) -> dict[str, Any]:
-        """Return the attributes that define the matrix, for a fingerprint."""
-        return {name: value for name, value in vars(self).items() if name != "recomputes"}
-
     def _adjoint(self) -> GramOperator:
         return self
 

@@ -62,9 +62,6 @@ class DaskGram(GramOperator):
         self.kernel = kernel
         self._diagonal: Array | None = None
 
-    def _identity(self) -> dict[str, Any]:
-        return {"kernel": self.kernel, "points": self.points.name}
-
     def _matmat(self, V: Array) -> Array:
         row_size = int(np.prod(self.points.shape[1:])) * self.dtype.itemsize
         if 2 * V.shape[1] * np.result_type(self.dtype, V.dtype).itemsize > row_size:

@@ -124,10 +124,6 @@ class Degree(WrappedGram):
         self.inverse_roots: Floats = np.sqrt(self.weights) * _inverse_roots(self.degrees)
         self._nearly_isolated = nearly_isolated[self.inverse_roots[nearly_isolated] > 0]
 
-    def _identity(self) -> dict[str, Any]:
-        # not the degrees: their last bits depend on the number of threads
-        return {"operator": self.operator, "weights": self.weights, "shift": self.shift}
-
     # ------------------------------------------------------------------ degrees
 
     def _sum_without_diagonal(self, rows: Indices) -> None:

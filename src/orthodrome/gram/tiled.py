@@ -81,9 +81,6 @@ class TiledGram(GramOperator):
             self._offsets = np.cumsum([0, *sizes], dtype=np.int64)
             self._buffer = self._evaluate_tiles(sum(sizes))
 
-    def _identity(self) -> dict[str, Any]:
-        return {"kernel": self.kernel, "points": self.points}
-
     def _evaluate_tiles(self, size: int) -> Array:
         """Evaluate all tiles into one buffer, in memory or on disk."""
         if self.storage == "memory":

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, check_positive, check_sample_weight
-from .._core.digest import sketch
 from .._core.types import Array, Floats, Indices
 from .._core.unit import angles_from_cosines, check_no_antipodes
 from ..kernels._unit import squared_radius
@@ -209,10 +208,6 @@ class Centered(WrappedGram):
         self.means: Floats = np.asarray(operator @ self.weights[:, None], dtype=np.float64)[:, 0]
         self.mean_square = float(self.weights @ self.means)
 
-    def _identity(self) -> dict[str, Any]:
-        # not the means: their last bits depend on the number of threads
-        return {"operator": self.operator, "weights": self.weights}
-
     def _matmat(self, V: Array) -> Array:
         # K' = H K Hᵀ with H = I - 1 pᵀ. Centring V first avoids subtracting terms of the size of K
         # afterwards, and rounding errors that all rows share cancel with their mean.
@@ -323,11 +318,6 @@ class Tangent(WrappedGram):
             )
         check_no_antipodes(self.cosines, self._eps, "points")
         self.angles, self.stretches = angles_from_cosines(self.cosines)
-
-    def _identity(self) -> dict[str, Any]:
-        # the last digits of the base point, an iterative solution, depend on the number of threads
-        decimals = 6 if self.dtype == np.float64 else 3
-        return {"operator": self.operator, "base_point": sketch(self.base_point, decimals)}
 
     def _matmat(self, V: Array) -> Array:
         # K - c cᵀ = (I - c ξᵀ) K (I - ξ cᵀ). K is multiplied by vectors orthogonal to the base

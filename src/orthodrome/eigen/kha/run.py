@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._core.digest import digest
 from ..._core.random import one_seed
 from ..._core.status import Outcome, Status
 from ..._core.threads import single_threaded_blas
@@ -107,14 +107,14 @@ class Run:
             return self._do_passes(file)
 
     def _fingerprint(self) -> str:
-        """Return a digest of data, kernel and the parameters that may not change."""
+        """Return a hash of the parameters that may not change; see also `check_same_matrix`."""
         settings, seed = self.settings, self.settings.random_state
         rates = (settings.eta0, settings.mu, settings.xi)
         numbers = [value if isinstance(value, str) else float(value) for value in rates]
-        fixed = (self.operator, self.r, settings.gain, numbers, settings.start, self.orders)
+        fixed = (self.r, settings.gain, numbers, settings.start, self.orders, self.block_size)
         given = None if isinstance(self.given, HebbianResult) else self.given
         seed = int(seed) if isinstance(seed, (int, np.integer)) else None
-        return digest(*fixed, self.block_size, given, seed)
+        return str(joblib.hash((self.operator.shape, self.operator.dtype.str, fixed, given, seed)))
 
     def _more_advanced(self, file: Checkpoint) -> Record | None:
         """Return the record of a checkpoint, or None if `given` is a result with more passes."""
@@ -128,7 +128,6 @@ class Run:
             )
         if record.state.n_passes < self.first:
             return None
-        # the fingerprint does not cover globals used by a kernel function
         check_same_matrix(record.state, self.operator, f"{file.path} is the checkpoint of a run")
         return record
 
