@@ -103,26 +103,6 @@ def test_estimators_inherit_at_most_twice():
     assert {kind.__name__: depth(kind) for kind in estimators if depth(kind) > 2} == {}
 
 
-@pytest.mark.parametrize(
-    ("path", "source", "count"),
-    [
-        ("kernels/radial.py", "from orthodrome.gram import Dense", 1),
-        ("kernels/radial.py", "import orthodrome.gram.dense as dense", 1),
-        ("kernels/radial.py", "from .. import gram", 1),
-        ("kernels/deep/radial.py", "def f():\n    from ...gram.dense import Dense", 1),
-        ("kernels/radial.py", "importlib.import_module('orthodrome.gram')", 1),
-        ("kernels/radial.py", "from orthodrome import KernelPCA", 1),
-        ("sphere/karcher.py", "from ..eigen import leading", 1),
-        ("lumber/room.py", "", 1),
-        ("gram/dense.py", "from orthodrome.kernels import Gaussian\nfrom .._core import check", 0),
-        ("gram/dense.py", "from .blocked import Blocked\nimport numpy\nfrom gram import x", 0),
-        ("__init__.py", "from .app import main\nfrom .kernels import Gaussian", 0),
-    ],
-)
-def test_checker(path, source, count):
-    assert len(violations(source, path)) == count
-
-
 # Concatenated, so that this file does not contain them.
 MACHINE_WORDS = (
     "pypi.org" + "/simple",

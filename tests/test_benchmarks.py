@@ -14,7 +14,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
 FILES = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
-CONDITIONS = {"date": "2020-01-01", "machine": "a machine", "versions": {"numpy": "2.0"}}
 
 
 @pytest.fixture
@@ -66,25 +65,6 @@ def test_verdicts(harness, report):
         ({"target": 0.5, "required": 0.1, "theirs_error": 0.2}, "not comparable"),
     ):
         assert report.verdict(row(harness, **changes)).startswith(said), changes
-
-
-def merged(report, before, found, date, *, full):
-    conditions = CONDITIONS | {"date": date}
-    return report.merged(before, found, conditions=conditions, seconds=1.0, full=full)
-
-
-def dates(report, entry):
-    return {one["name"]: one["conditions"]["date"] for one in report.rows_of(entry)}
-
-
-def test_a_quick_run_keeps_what_it_does_not_measure(harness, report):
-    both = [row(harness, name="quick"), row(harness, name="long")]
-    before = merged(report, None, both, "then", full=True)
-    after = merged(report, before, both[:1], "now", full=False)
-    assert dates(report, after) == {"quick": "now", "long": "then"}
-    page = report.page({"bench_x": after})
-    assert page.count("Kept from an earlier run: then") == 1
-    assert dates(report, merged(report, after, both[1:], "later", full=True)) == {"long": "later"}
 
 
 def test_peak_memory_is_measured(harness):

@@ -206,9 +206,6 @@ def test_links_contents_and_includes_exist(page):
             assert marker in included, f"{file} has no {marker!r}"
 
 
-# ------------------------------------------------------------------------ extensions of Sphinx
-
-
 # ------------------------------------------------------------------------ code of the pages
 
 

@@ -59,9 +59,6 @@ def test_an_error_is_raised_after_all_shares_have_ended(two_threads, failing):
     assert blas_threads() == {2}
 
 
-# The pool -----------------------------------------------------------------------------------------
-
-
 # The BLAS limit -----------------------------------------------------------------------------------
 
 

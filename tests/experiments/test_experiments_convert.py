@@ -57,27 +57,6 @@ def tar_of(name, content):
     return stream.getvalue()
 
 
-def test_broken_archives_are_value_errors():
-    for content, name in (
-        (b"text", "a.gz"),
-        (b"text", "a.bz2"),
-        (gzip.compress(b"text" * 99)[:-9], "a.gz"),
-        (b"text", "a.zip#member"),
-        (b"text", "a.tar.gz#member"),
-        (tar_of("p/a.txt", b"text"), "a.tar.gz#p/b.txt"),
-    ):
-        with pytest.raises(ValueError, match="cannot be unpacked"):
-            unpacked(content, f"https://x.org/{name}")
-
-
-def test_a_decompression_bomb_is_rejected(monkeypatch):
-    monkeypatch.setattr(convert, "_ALWAYS_ALLOWED", 1000)
-    bomb = gzip.compress(bytes(10**6))
-    most = 200 * len(bomb)
-    with pytest.raises(ValueError, match=rf"its {len(bomb)} bytes unpack to more than {most}$"):
-        unpacked(bomb, "https://example.org/a.gz")
-
-
 # Digits -------------------------------------------------------------------------------------------
 
 
@@ -129,20 +108,6 @@ def test_idx():
     np.testing.assert_array_equal(fields["images"], [*train, train[0]])
     assert fields["target_names"][fields["target"]].tolist() == ["5", "0", "4", "5"]
     assert len(fields["X_train"]) == 3
-
-
-def test_broken_idx():
-    for content, message in (
-        (b"", "no idx file"),
-        (b"\x00\x00\x0d\x01\x00\x00\x00\x01\x00\x00\x00\x00", "no idx file"),
-        (b"\x00\x00\x08\x03\x00\x00", "no idx file"),
-        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", "holds 3 values"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            fields_of("mnist", [gzip.compress(content)] * 4)
-
-
-# Pictures -----------------------------------------------------------------------------------------
 
 
 # Leaves, shapes, matrices -------------------------------------------------------------------------
@@ -273,23 +238,12 @@ def test_rest_pose_and_turned_pose():
 def test_broken_skeletons_and_motions():
     for old, new, message in (
         ("angle deg", "angle rad", "angles in 'rad'"),
-        (":hierarchy", ":other", "no section ':hierarchy'"),
-        ("    upper lower\n", "", "bone 'lower'"),
-        ("     length 3\n", "", r"lacks \['length'\]"),
         ("axis 0 0 90  XYZ", "axis 0 0 90  ZYX", "'lower' has axis order 'ZYX'"),
-        ("axis XYZ\n   pos", "axis ZXY\n   pos", "root has axis order 'ZXY'"),
-        ("position 0 0 0", "position 0 1 0", "must be 0"),
-        (":DEGREES", ":RADIANS", "radians"),
-        ("lower 90", "lower ninety", r"line 11: 'lower ninety'"),
         ("lower 90", "lower 90 90", "Frame 2 .* 2 numbers for bone 'lower'.* expects 1"),
-        ("upper 90 0 0\n", "", "Frame 2 .* 0 numbers for bone 'upper'"),
-        ("DEGREES\n1\n", "DEGREES\n", "before the first frame"),
     ):
         assert old in ASF + AMC
         with pytest.raises(ValueError, match=message):
             joint_positions(parse_asf(ASF.replace(old, new)), parse_amc(AMC.replace(old, new)))
-    with pytest.raises(ValueError, match="no frame"):
-        parse_amc("# nothing\n")
 
 
 def test_motion_set_of_two_trials():
@@ -317,12 +271,6 @@ def test_faces_in_an_archive():
     assert fields["target_names"][fields["target"]].tolist() == ["1", "2", "2", "10"]
     assert fields["images"][:, 0, 0].tolist() == [11, 22, 30, 101]
     assert fields["images"].shape == (4, 2, 3)
-
-
-@pytest.mark.parametrize("content", [b"text", b"PK\x05\x06" + bytes(18)])
-def test_no_faces(content):
-    with pytest.raises(ValueError, match=r"no ZIP archive|no member like s1/1\.pgm"):
-        fields_of("orl_faces", [content])
 
 
 def test_connectomes_fill_both_triangles():

@@ -3,7 +3,6 @@
 import importlib
 import json
 import math
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -161,40 +160,3 @@ def test_a_full_run_gives_verdicts_that_follow_the_published_number(shared, made
     text = run_all(shared, made, monkeypatch, "--full", "--page")
     assert "a number" not in text
     assert "It has not been run." in text
-
-
-# ---------------------------------------------------------------------------- kept runs
-
-
-@pytest.mark.slow
-def test_finished_jobs_are_not_run_again(shared, tmp_path, monkeypatch):
-    script = tmp_path / "counted.py"
-    script.write_text(
-        "from pathlib import Path\n"
-        "def job(number):\n"
-        "    file = Path(__file__).with_name('runs.txt')\n"
-        "    with file.open('a') as stream: stream.write(f'{number} ')\n"
-        "    return [{'number': number}]\n"
-    )
-    code = (
-        f"import sys; sys.path[:0] = [{str(FOLDER)!r}, {str(tmp_path)!r}]\n"
-        "import counted, pages\n"
-        "found = pages.side_by_side(counted.job, [(n,) for n in range({n})], quick=False)\n"
-        "print(found, sum(pages.KEPT))\n"
-    )
-
-    def run(n):
-        finished = subprocess.run(
-            [sys.executable, "-c", code.replace("{n}", str(n))],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return finished.stdout.splitlines()[-1]
-
-    assert run(2) == "[[{'number': 0}], [{'number': 1}]] 0"
-    assert run(3) == "[[{'number': 0}], [{'number': 1}], [{'number': 2}]] 2"
-    counted = (tmp_path / "runs.txt").read_text().split()
-    assert sorted(counted) == ["0", "1", "2"]
-    script.write_text(script.read_text().replace("'number': number", "'number': -number"))
-    assert run(2) == "[[{'number': 0}], [{'number': -1}]] 0"

@@ -129,23 +129,6 @@ def test_kha_clustering(scripts, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@uses("kha", "gains", "starts")
-def test_kha_gains_and_starts(scripts, monkeypatch, tmp_path):
-    gains, starts = scripts.gains, scripts.starts
-    X = np.random.default_rng(0).normal(size=(50, 4))
-    cases = (gains.Case("made", lambda: X, "linear", gains.LINEAR, 2, 2),)
-    rows = gains.measure(gains.Size(cases, (0,), 8, 1))
-    assert "made" in check_published(scripts, "gains", rows, tmp_path, compare=False)
-    same = [row["difference"] for row in rows if row["study"] != "error"]
-    assert same
-    assert max(same) < 1e-6
-    monkeypatch.setattr(starts, "usps_subset", lambda: digits(200).X_train)
-    monkeypatch.setattr(starts, "N_COMPONENTS", 3)
-    rows = starts.measure(starts.Size((0,), starts.PASSES[:4], cases, (0,)))
-    check_published(scripts, "starts", rows, tmp_path, compare=False)
-
-
-@pytest.mark.slow
 @uses("kha", "denoising")
 def test_kha_denoising(scripts, monkeypatch, tmp_path):
     for name in ("skimage", "pywt"):
@@ -295,25 +278,6 @@ def test_geo_classification(scripts):
     found = {(method, power): accuracy for method, power, accuracy in split}
     assert set(found) == {(m, p) for m in c.METHODS for p in (-1, 0, c.CHOSEN)}
     assert all(found[key] > 80 for key in found if key[1] == 0)
-
-
-@uses("rkhs_geo")
-def test_results_are_written(scripts, tmp_path):
-    class Figure:
-        def savefig(self, path, **_):
-            path.write_bytes(b"drawn")
-
-    def page(rows):
-        return f"x = {rows[0]['x']}"
-
-    rows = [{"x": 1 / 3}]
-    scripts.pages.publish(tmp_path, "made", rows, page, lambda rows: Figure(), quick=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["scratch"]
-    scripts.pages.publish(tmp_path, "made", rows, page, lambda rows: Figure(), quick=False)
-    for folder in (tmp_path, tmp_path / "scratch"):
-        assert (folder / "made.csv").read_text() == "x\n0.333333\n"
-        assert (folder / "made.md").read_text() == "x = 0.333333"
-        assert (folder / "made.png").read_bytes() == b"drawn"
 
 
 # ---------------------------------------------------------------------------- RKPNS

@@ -11,6 +11,7 @@ from orthodrome import KernelPCA
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 from orthodrome.rows import as_rows, kind_of
 from orthodrome.rows.base import rows_at, spread_rows
+from orthodrome.rows.moments import row_moments
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -271,3 +272,22 @@ def test_zarr_arrays_without_rows_are_refused(shape, tmp_path):
     stored = zarr.create_array(str(tmp_path / "X"), shape=shape, dtype=float)
     with pytest.raises(ValueError, match=r"KernelPCA needs at least one row.* got shape \("):
         rows_of(stored)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_moments_of_rows_are_those_of_all_pairs(weighted, kind, offset):
+    X = data(n=90) + offset
+    w = np.arange(90.0) % 4 if weighted else np.ones(90)
+    p = w / w.sum()
+    distances = np.sum((X[:, None] - X[None]) ** 2, axis=-1)
+    exact, mean = float(p @ distances @ p), p @ X
+    rows = X if kind == "dense" else scipy.sparse.csr_array(X)
+    center = X[4] if kind == "dense" else np.zeros(3)
+    found = row_moments(rows_of(rows).zip(weights=w if weighted else None), center)
+    square = float(p @ np.sum((X - center) ** 2, axis=1))
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12, atol=1e-12)
+    # `rounding` bounds the error, and is not much larger than rounding errors are
+    assert abs(found.squared_distance - exact) <= found.rounding + 1e-12 * exact
+    assert np.finfo(np.float64).eps * square <= found.rounding <= 1e-13 * square

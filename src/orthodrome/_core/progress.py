@@ -73,7 +73,11 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
     """Add a progress bar within the context, unless the estimator has one."""
     if any(isinstance(each, ProgressBar) for each in getattr(estimator, "_skl_callbacks", [])):
         return nullcontext()
-    return _add_callback(estimator, ProgressBar())
+    try:
+        return _add_callback(estimator, ProgressBar())
+    except ImportError as error:
+        message = "verbose=True shows a progress bar, which needs rich: pip install "
+        raise ImportError(f"{message}'orthodrome[cli]'") from error
 
 
 @contextmanager

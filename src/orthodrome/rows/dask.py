@@ -214,7 +214,8 @@ def as_row_blocks(X: Any, owner: str = "DaskGram") -> Any:
     if not is_dask_array(X):
         raise ValueError(
             f"{owner} needs a dask array; got {type(X).__name__}. Use dask.array.from_array(X), or "
-            "to_dask_array(lengths=True) on a dask data frame."
+            "to_dask_array(lengths=True) on a dask data frame (pip install "
+            "'orthodrome[distributed]')."
         )
     if X.ndim < 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D dask array. Add an axis for features.")
