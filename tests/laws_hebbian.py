@@ -207,9 +207,6 @@ class Counted(GramOperator):
         self.asked: list[NDArray] = []  # which rows, call by call
         self.n_products = 0
 
-    def _identity(self) -> Any:
-        return (self.operator,)
-
     def _matmat(self, V: NDArray) -> NDArray:
         self.n_products += 1
         return self.operator @ V

@@ -160,7 +160,7 @@ ASKEW[2, 7] = 9.0
 NEGATIVE[2, 7] = NEGATIVE[7, 2] = -1.0
 
 ERRORS = [
-    (lambda: fit(ASKEW.tocsr()), r"must be symmetric; entries \(2, 7\) and \(7, 2\).*\(W \+ W.T\)"),
+    (lambda: fit(ASKEW.tocsr()), r"must be symmetric; entries \(2, 7\) and \(7, 2\).*\(K \+ K.T\)"),
     (lambda: fit(NEGATIVE.tocsr()), r"must not have negative weights; entry \(2, 7\) is -1"),
     (lambda: fit(GRAPH[:20]), r"must be a square matrix; got shape \(20, 30\)"),
     (lambda: fit(GRAPH * np.nan), "contains NaN"),

@@ -133,10 +133,10 @@ def _with(value, place=(3, 3)):
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [
-        (_with(np.nan), r"entry \(3, 3\) of .* is nan"),
-        (_with(np.nan, (3, 4)), r"entry \(3, 4\) of .* is nan"),
-        (_with(np.inf), r"entry \(3, 3\) of .* is inf"),
-        (_with(1.7e308), "sums overflow in float64"),
+        (_with(np.nan), r"entry \(3, 3\) is nan"),
+        (_with(np.nan, (3, 4)), r"entry \(3, 4\) is nan"),
+        (_with(np.inf), r"entry \(3, 3\) is inf"),
+        (_with(1.7e308), "overflow in float64"),
         (np.eye(12) + 0j, "must be real"),
         ([[1.0, 0.0], [0.0]], "must hold numbers"),
         (np.ma.masked_equal(np.eye(12), 1.0), "masked"),

@@ -314,8 +314,8 @@ def check_symmetric(matrix: Array, name: str) -> None:
         if not largest <= np.finfo(matrix.dtype).max / matrix.shape[0]:  # or NaN
             i, j = _largest_entry(rows, start)
             raise ValueError(
-                f"Kernel values or their sums overflow in {matrix.dtype} or are NaN: entry "
-                f"({i}, {j}) of {name} is {matrix[i, j]:g}. Correct it, or rescale the data."
+                f"{name} must be finite, and its sums must not overflow in {matrix.dtype}; entry "
+                f"({i}, {j}) is {matrix[i, j]:g}. Correct it, or rescale the data."
             )
         difference = np.abs(rows - mirrored)
         if difference.max() > tolerance * largest:
