@@ -29,6 +29,21 @@ def fit(X, kernel="precomputed", n_clusters=2, *, sample_weight=None, **options)
     return model.fit(X, sample_weight=sample_weight)
 
 
+def test_shared_neighbors_against_their_definition():
+    X, new = np.random.default_rng(0).standard_normal((2, 40, 2))
+    nearest = kneighbors_graph(X, 4).toarray()
+    A = np.maximum(nearest, nearest.T)
+    graph = NeighborGraph(4, "shared").fit(X)
+    expected = np.zeros((40, 40))
+    for i, j in np.argwhere(A):
+        expected[i, j] = A[i] @ A[j] + 0.1
+    np.testing.assert_allclose(graph.graph().toarray(), expected)
+    distances = np.linalg.norm(new[:, None] - X, axis=2)
+    near = (distances <= np.sort(distances, axis=1)[:, [3]]).astype(float)
+    found = graph.new_edges(np.concatenate([new, X]), X).toarray()
+    np.testing.assert_allclose(found, np.concatenate([near * (near @ A + 0.1), expected]))
+
+
 @graphs_only
 @pytest.mark.parametrize("n", [400, 3000])  # LAPACK, and the inverse of the sparse graph
 def test_circles_are_separated_also_for_new_rows(n, laplacian):
@@ -169,6 +184,7 @@ ERRORS = [
     (lambda: fit(blobs(), NeighborGraph(), solver="nystroem"), "cannot use anchors"),
     (lambda: fit([blobs(), blobs()], NeighborGraph()), "only among rows in memory"),
     (lambda: fit(blobs(), NeighborGraph(0)), "n_neighbors of NeighborGraph must be"),
+    (lambda: fit(blobs(), NeighborGraph(5, "rank")), "weights of NeighborGraph must be"),
     (lambda: fit(GRAPH).predict(NEGATIVE.tocsr()), "must not have negative weights"),
     (lambda: fit(GRAPH).predict(GRAPH[:, :9]), "9 features.*expecting 30"),
     (lambda: KernelPCA(kernel="precomputed").fit(GRAPH), "Sparse data was passed"),

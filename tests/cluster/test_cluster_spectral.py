@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.manifold import spectral_embedding
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
 
 from laws_cluster import (
     blobs,
@@ -19,7 +22,8 @@ from laws_cluster import (
     up_to_sign,
 )
 from orthodrome import KernelSpectralClustering
-from orthodrome.kernels import Gaussian, Polynomial
+from orthodrome.cluster.spectral import compare_clusters, normalized_cut
+from orthodrome.kernels import Gaussian, NeighborGraph, Polynomial
 from orthodrome.metrics import variation_of_information
 
 K = 3
@@ -175,3 +179,97 @@ def test_kernel_with_varying_diagonal():
     np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
     np.testing.assert_allclose(model.embedding_, up_to_sign(model.embedding_, rows), atol=1e-8)
     np.testing.assert_allclose(model.embed(X), model.embedding_, rtol=0, atol=1e-7)
+
+
+# ------------------------------------------------------------------ kernel="auto"
+
+
+def anisotropic(n, seed):
+    X, y = make_blobs(n, random_state=170)
+    centers = np.array([X[y == c].mean(axis=0) for c in range(3)])
+    X, y = make_blobs(n, centers=centers, random_state=seed)
+    return X @ np.array([[0.6, -0.6], [-0.4, 0.8]]), y
+
+
+SHAPES = {
+    "moons": lambda seed: make_moons(500, noise=0.05, random_state=seed),
+    "circles": lambda seed: make_circles(500, factor=0.5, noise=0.05, random_state=seed),
+    "anisotropic": lambda seed: anisotropic(500, seed),
+    "blobs": lambda seed: make_blobs(
+        500, centers=[[-3, 2], [7, -3], [5, 5]], random_state=seed, cluster_std=1.0
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@graphs_only
+def test_automatic_kernel_finds_the_groups_of_scikit_learns_comparison(shape, laplacian):
+    for seed in range(2):
+        X, y = SHAPES[shape](seed)
+        model = KernelSpectralClustering(len(set(y)), laplacian=laplacian, random_state=0)
+        model.fit(StandardScaler().fit_transform(X))
+        assert adjusted_rand_score(y, model.labels_) >= 0.95
+        choice = model.kernel_choice_
+        curved = choice["cuts"]["shared_neighbors"] < 0.5 * choice["cuts"]["gaussian"]
+        assert choice["kernel"] == ("shared_neighbors" if curved else "gaussian")
+        if shape != "blobs":
+            assert curved
+
+
+@graphs_only
+def test_automatic_kernel_is_the_same_as_the_given_kernel(laplacian):
+    kernels = {"gaussian": Gaussian(), "shared_neighbors": NeighborGraph(10, "shared")}
+    for X, n_clusters in ((blobs(), 3), (rings()[0], 2)):
+        w = 1.0 + np.arange(len(X)) % 2
+        model = fit(X, laplacian, n_clusters=n_clusters, kernel="auto", sample_weight=w)
+        kernel = kernels[model.kernel_choice_["kernel"]]
+        given = fit(X, laplacian, n_clusters=n_clusters, kernel=kernel, sample_weight=w)
+        np.testing.assert_array_equal(model.labels_, given.labels_)
+        np.testing.assert_array_equal(model.embed(X + 0.01), given.embed(X + 0.01))
+        assert given.kernel_choice_ is None
+        repeated = fit(np.repeat(X, w.astype(int), axis=0), laplacian, kernel="auto",
+                       n_clusters=n_clusters)  # fmt: skip
+        np.testing.assert_array_equal(np.repeat(model.labels_, w.astype(int)), repeated.labels_)
+
+
+def test_small_groups_need_a_cut_of_almost_zero():
+    rng = np.random.default_rng(0)
+    group = rng.standard_normal((300, 2))
+    graph = NeighborGraph(10, "shared")
+    for distance, found in ((3.0, "gaussian"), (40.0, "shared_neighbors")):
+        X = np.concatenate([group, 0.1 * rng.standard_normal((30, 2)) + [distance, 0]])
+        labels = {"shared_neighbors": np.repeat([0, 1], [300, 30]), "gaussian": (X[:, 1] > 0) + 0}
+        weights = np.ones(330)
+        choice = compare_clusters(graph.fit(X).graph(), weights, labels, 2)
+        assert choice["smallest_cluster"] == pytest.approx(60 / 330)
+        assert choice["kernel"] == found
+
+
+def test_automatic_kernel_without_a_comparison():
+    X = blobs()
+    for options in ({"n_anchors": 20}, {"laplacian": "kernel-pca"}, {"n_clusters": 1}):
+        assert fit(X, **{"kernel": "auto"} | options).kernel_choice_["kernel"] == "gaussian"
+    few = fit(X[:20], kernel="auto")
+    assert "cuts" not in few.kernel_choice_
+    batches = fit([X[:80], X[80:]], kernel="auto")
+    assert isinstance(batches.kernel_, Gaussian)
+    model = KernelSpectralClustering().set_params(kernel__sigma=2.0)
+    assert model.kernel.sigma == 2.0
+
+
+def test_automatic_kernel_of_many_rows_is_chosen_from_a_sample(monkeypatch):
+    monkeypatch.setattr("orthodrome.cluster.spectral._MAX_COMPARED", 300)
+    X, y = rings(700)
+    model = fit(X, kernel="auto", n_clusters=2)
+    assert model.kernel_choice_["n_compared"] <= 300
+    assert model.kernel_choice_["kernel"] == "shared_neighbors"
+    assert variation_of_information(y, model.labels_) == 0
+
+
+def test_normalized_cut_against_its_formula():
+    X = blobs(60)
+    graph = NeighborGraph(5).fit(X).graph()
+    labels, w = np.arange(60) % 3, 1.0 + np.arange(60) % 4
+    W = graph.toarray() * np.outer(w, w)
+    shares = [W[labels == c][:, labels != c].sum() / W[labels == c].sum() for c in range(3)]
+    assert normalized_cut(graph, w, labels) == pytest.approx(np.mean(shares))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +20,7 @@ from .._core.canonical import Canonical, canonical_rows
 from .._core.checks import rows_renumbered
 from .._core.kinds import is_dask_array
 from .._core.parameters import choice, integer, optional, positive
-from .._core.progress import Progress, tracked
+from .._core.progress import SILENT, Progress, tracked
 from .._core.random import draw_seeds
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
@@ -29,11 +30,11 @@ from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
-from ..eigen import Eigenpairs, Nystroem, leading
+from ..eigen import Eigenpairs, Nystroem, choose_solver, leading
 from ..eigen.components import warn_unless_solved
 from ..eigen.inverse import leading_by_inverse
 from ..gram import Degree, SparseGram, cross_operator
-from ..kernels import Kernel, NeighborGraph, Precomputed
+from ..kernels import Gaussian, Kernel, NeighborGraph, Precomputed
 from ..plan import Plan, plan_fit
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.dask import over_rows
@@ -47,6 +48,15 @@ from .base import (
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
+
+# Rule for kernel="auto", chosen on the tables of benchmarks/defaults/clustering.py: maximum ratio
+# of the normalised cuts, and minimum size of a cluster as a fraction of the average size.
+_MAX_CUT_RATIO, _MIN_SIZE = 0.5, 0.4
+# A smaller cut shows separate clusters, whatever their sizes.
+_ZERO_CUT = 1e-3
+_GRAPH = "shared_neighbors"
+# With fewer rows, most are neighbours; of more rows, a sample is compared.
+_MIN_COMPARED, _MAX_COMPARED = 40, 2000
 
 
 class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
@@ -66,14 +76,14 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     ----------
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
-    kernel : Kernel, str or callable, default="gaussian"
-        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` its values are
-        similarities, whose sums must not be negative. A σ close to the distance between neighbours
-        finds curved clusters; the default, the mean distance of all pairs, finds only round ones.
-        ``"nearest_neighbors"``, or :class:`~orthodrome.kernels.NeighborGraph` with its number of
-        neighbours, finds curved clusters without a bandwidth. A precomputed matrix may be a SciPy
-        sparse array, symmetric and without negative entries.
+    kernel : Kernel, str or callable, default="auto"
+        The similarities. ``"auto"`` chooses between ``Gaussian()``, whose σ is the root mean square
+        distance of all pairs and which finds round clusters, and ``NeighborGraph(10, "shared")``,
+        which also finds curved ones; see the notes. Or a kernel object, a name
+        (``orthodrome.kernels.KERNELS``), ``"nearest_neighbors"``, ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` the sums of
+        similarities must not be negative. A precomputed matrix may be a SciPy sparse array,
+        symmetric and without negative entries.
     laplacian : {"njw", "kernel-pca", "ncut"}, default="njw"
         The embedding. ``"njw"``: eigenvectors of N with normalised rows (Ng, Jordan and Weiss);
         ``"ncut"``: eigenvectors of N divided by the square roots of the degrees (normalised cuts,
@@ -129,6 +139,12 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         The training rows that are anchors; None if points were given as anchors.
     kernel_ : Kernel
         The fitted kernel.
+    kernel_choice_ : dict or None
+        With ``kernel="auto"``, the choice and its evidence: ``kernel``, ``"gaussian"`` or
+        ``"shared_neighbors"``; ``cuts``, the normalised cuts of the clusters of both in that graph;
+        ``smallest_cluster``, the size of the smallest cluster of that graph as a fraction of the
+        average size; ``n_compared``, the number of rows compared; and ``reason``. None with a given
+        kernel.
     extension_ : callable object
         The map that embeds new points; see :meth:`embed`.
     solver_ : str
@@ -158,6 +174,16 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     itself is excluded, weights below 1 may make a degree negative, which is an error: ``"njw"`` and
     ``"ncut"`` need weights that are counts.
 
+    ``kernel="auto"`` compares the clusters of the Gaussian kernel with those of the graph of 10
+    nearest neighbours, with edges weighted by the number of shared neighbours. The criterion for
+    both is the normalised cut in that graph: the fraction of the weight of a cluster's edges that
+    leave it, averaged over clusters. The graph is chosen if its cut is less than half of the other.
+    If one of its clusters is smaller than 0.4 times the average size, it is often a group of
+    outliers; then the cut must also be below 0.001. Of more than 2000 distinct rows, a sample is
+    compared. The Gaussian kernel is used without comparison for ``laplacian="kernel-pca"``, with
+    anchors, for rows read in blocks and for fewer than 40 distinct rows.
+    :doc:`/defaults/clustering` has the measurements behind this rule.
+
     With nystroem the similarities are inner products of features F, not normalised,
     :math:`K \approx F F^\top`. With as many anchors as the rank of K the result is exact. N is a
     matrix of low rank minus a diagonal matrix; a product with it needs two passes over the
@@ -181,12 +207,13 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     --------
     >>> from sklearn.datasets import make_moons
     >>> from orthodrome import KernelSpectralClustering
-    >>> from orthodrome.kernels import Gaussian
     >>> from orthodrome.metrics import variation_of_information
     >>> X, y = make_moons(300, noise=0.05, random_state=0)
-    >>> model = KernelSpectralClustering(2, kernel=Gaussian(sigma=0.1), random_state=0).fit(X)
+    >>> model = KernelSpectralClustering(2, random_state=0).fit(X)
     >>> variation_of_information(y, model.labels_)
     0.0
+    >>> model.kernel_choice_["kernel"]
+    'shared_neighbors'
     >>> model.predict([[0.0, 1.0], [1.0, -0.5]]) == model.labels_[[y.argmin(), y.argmax()]]
     array([ True,  True])
     """
@@ -202,11 +229,12 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
+    kernel_choice_: dict[str, Any] | None = None
 
     def __init__(
         self,
         n_clusters: int = 8,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         *,
         laplacian: str = "njw",
         solver: Any = "auto",
@@ -232,12 +260,28 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _automatic(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "auto"
+
+    def _kernel_object(self) -> Kernel:
+        return Gaussian() if self._automatic else super()._kernel_object()
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; ``kernel__name`` sets a parameter of the kernel.
+
+        A name of a kernel is then replaced by the kernel object, and "auto" by a Gaussian kernel.
+        """
+        if self._automatic and any(name.startswith("kernel__") for name in params):
+            params = {"kernel": "gaussian"} | params
+        return super().set_params(**params)
+
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
-        solver_seed, means_seed = draw_seeds(self.random_state, 2, owner)
+        seeds = draw_seeds(self.random_state, 2, owner)
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, owner, rows.dtype)
         canonical = canonical_of(rows, kernel)
@@ -247,18 +291,16 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
                 "from batches and zarr arrays."
             )
         k = check_n_clusters(canonical, self.n_clusters, owner)
-        request = {"n_components": k, "random_state": solver_seed}
-        is_sparse = scipy.sparse.issparse(canonical.data)
-        if isinstance(kernel, NeighborGraph) or (is_sparse and isinstance(kernel, Precomputed)):
-            self._check_graph_input(rows)
-            request["exact"] = True  # without anchors
-        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         with tracked(self, bool(self.verbose)) as progress:
-            geometry = LAPLACIANS[self.laplacian]
-            means = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=means_seed)
-            attributes, points, labels = fit_spectral(
-                canonical, kernel, geometry, plan, means, progress
-            )
+            fit: SpectralFit | None = None
+            self.kernel_choice_ = None
+            if self._automatic:
+                kernel, fit = self._choose_kernel(rows, canonical, k, seeds)
+            if fit is None:
+                fit = self._fit_kernel(rows, canonical, kernel, k, seeds, progress)
+            progress.advance(1.0, "k-means")
+        fit.warn()
+        attributes, points, labels = fit.attributes, fit.points, fit.labels
         self.__dict__.update(attributes)
         embed = self._embedding()
         embedding = expand_to_all_rows(points, canonical, lambda new: embed(rows.take(new)))
@@ -268,6 +310,65 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
 
+    def _fit_kernel(
+        self,
+        rows: Rows,
+        canonical: Canonical,
+        kernel: Kernel,
+        k: int,
+        seeds: list[int],
+        progress: Progress,
+    ) -> SpectralFit:
+        """Embed and cluster the canonical rows with one kernel."""
+        request = {"n_components": k, "random_state": seeds[0]}
+        is_sparse = scipy.sparse.issparse(canonical.data)
+        if isinstance(kernel, NeighborGraph) or (is_sparse and isinstance(kernel, Precomputed)):
+            self._check_graph_input(rows)
+            request["exact"] = True  # without anchors
+        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
+        means = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=seeds[1])
+        return fit_spectral(canonical, kernel, LAPLACIANS[self.laplacian], plan, means, progress)
+
+    def _choose_kernel(
+        self, rows: Rows, canonical: Canonical, k: int, seeds: list[int]
+    ) -> tuple[Kernel, SpectralFit | None]:
+        """Return the kernel to use, and its fit if all rows were compared."""
+        n = len(canonical.weights)
+        by_anchors = self._by_anchors() or choose_solver(n, k).solver == "nystroem"
+        if self.laplacian == "kernel-pca" or by_anchors or not isinstance(rows, ArrayRows):
+            reason = "the graph of neighbours needs rows in memory, no anchors, and njw or ncut"
+        elif n < _MIN_COMPARED or k < 2:
+            reason = f"{n} distinct rows in {k} clusters are too few to compare"
+        else:
+            return self._compare_kernels(rows, canonical, k, seeds)
+        self.kernel_choice_ = {"kernel": "gaussian", "reason": reason}
+        return Gaussian(), None
+
+    def _compare_kernels(
+        self, rows: Rows, canonical: Canonical, k: int, seeds: list[int]
+    ) -> tuple[Kernel, SpectralFit | None]:
+        """Fit both kernels to all rows or a sample, and choose one of them."""
+        sample = canonical
+        if len(canonical.weights) > _MAX_COMPARED:
+            data = rows_of(canonical, Gaussian())
+            chosen, counts = data.spread(_MAX_COMPARED, canonical.weights)
+            sample = canonical_rows(data.take(chosen), counts)
+        kernels = {"gaussian": Gaussian(), _GRAPH: NeighborGraph(weights="shared")}
+        fits = {
+            name: self._fit_kernel(rows, sample, kernel, k, seeds, SILENT)
+            for name, kernel in kernels.items()
+        }
+        labels = {name: fit.labels for name, fit in fits.items()}
+        graph = fits[_GRAPH].attributes["kernel_"].graph()
+        self.kernel_choice_ = compare_clusters(graph, sample.weights, labels, k)
+        name = self.kernel_choice_["kernel"]
+        return kernels[name], fits[name] if sample is canonical else None
+
+    def _by_anchors(self) -> bool:
+        """Return whether the parameters ask for anchors."""
+        by_name = isinstance(self.solver, Nystroem) or self.solver == "nystroem"
+        return by_name or self.n_anchors is not None
+
     def _check_graph_input(self, rows: Rows) -> None:
         """Raise if rows or parameters cannot be used with a sparse graph."""
         owner = type(self).__name__
@@ -276,8 +377,7 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
                 f"{owner} searches neighbours only among rows in memory, but X is read in blocks. "
                 "If it fits, pass it as one array; otherwise choose another kernel."
             )
-        by_anchors = isinstance(self.solver, Nystroem) or self.solver == "nystroem"
-        if by_anchors or self.n_anchors is not None:
+        if self._by_anchors():
             raise ValueError(
                 f"{owner} cannot use anchors for a sparse graph. Omit n_anchors and "
                 "solver='nystroem'."
@@ -381,6 +481,70 @@ def _nearest(centers: NDArray[Any], embedding: NDArray[Any]) -> NDArray[np.int32
     return pairwise_distances_argmin(embedding, centers).astype(np.int32)
 
 
+@dataclass(frozen=True)
+class SpectralFit:
+    """Result of spectral clustering.
+
+    Attributes
+    ----------
+    attributes : dict
+        Fitted attributes, keyed by name.
+    points : ndarray of shape (m, k)
+        Embedding of the distinct rows.
+    labels : ndarray of shape (m,)
+        Their clusters.
+    warn : callable
+        Warns about problems of the fit.
+    """
+
+    attributes: dict[str, Any]
+    points: NDArray[Any]
+    labels: NDArray[np.int32]
+    warn: Callable[[], None]
+
+
+def compare_clusters(
+    graph: Any, weights: NDArray[np.float64], labels: dict[str, NDArray[np.int32]], k: int
+) -> dict[str, Any]:
+    """Choose between the Gaussian kernel and the graph of neighbours, by their clusters.
+
+    Return the value of ``kernel_choice_``.
+    """
+    cuts = {name: normalized_cut(graph, weights, found) for name, found in labels.items()}
+    sizes = np.bincount(labels[_GRAPH], weights, minlength=k)
+    smallest = float(sizes.min() * k / sizes.sum())
+    name = "gaussian"
+    if cuts[_GRAPH] >= _MAX_CUT_RATIO * cuts["gaussian"]:
+        reason = "the clusters of the Gaussian kernel have a normalised cut of similar size"
+    elif smallest < _MIN_SIZE and cuts[_GRAPH] > _ZERO_CUT:
+        reason = "the graph of neighbours only separates a small group"
+    else:
+        name, reason = _GRAPH, "the clusters of the graph have a much smaller normalised cut"
+    return {
+        "kernel": name,
+        "reason": reason,
+        "cuts": cuts,
+        "smallest_cluster": smallest,
+        "n_compared": len(weights),
+    }
+
+
+def normalized_cut(
+    graph: Any, weights: NDArray[np.float64], labels: NDArray[np.integer[Any]]
+) -> float:
+    """Return the mean over clusters of the fraction of edge weight that leaves the cluster.
+
+    Each row of the graph stands for as many points as its weight. Clusters without edges count 1.
+    """
+    members = scipy.sparse.csr_array((weights, (np.arange(len(labels)), labels)))
+    to_cluster = (graph @ members).toarray()  # (n, k): weight of the edges into each cluster
+    within = np.bincount(labels, weights * to_cluster[np.arange(len(labels)), labels])
+    volumes = np.bincount(labels, weights * to_cluster.sum(axis=1))
+    return float(
+        1 - np.divide(within, volumes, out=np.zeros_like(within), where=volumes > 0).mean()
+    )
+
+
 def fit_spectral(
     canonical: Canonical,
     kernel: Kernel,
@@ -388,8 +552,8 @@ def fit_spectral(
     plan: Plan,
     means: KMeans,
     progress: Progress,
-) -> tuple[dict[str, Any], NDArray[Any], NDArray[np.int32]]:
-    """Return fitted attributes, the embedding by leading eigenvectors, and its clusters."""
+) -> SpectralFit:
+    """Embed the points with leading eigenvectors, and cluster the embedding."""
     solver, tol = plan.eigensolver()
     with single_threaded_blas(), rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan)
@@ -410,8 +574,6 @@ def fit_spectral(
         )
     found = geometry.embedding(view, operator, pairs)
     labels, centers = _cluster(found.points, canonical.weights, means)
-    progress.advance(1.0, "k-means")
-    _warn(found, pairs, view, (len(centers), means.n_clusters), tol)
     attributes = view.attributes() | {
         "eigenvalues_": found.eigenvalues,
         "extension_": found.extension,
@@ -429,7 +591,8 @@ def fit_spectral(
         attributes["solver_"] = plan.name
         trace = {"n_anchors": attributes["n_anchors_"], "trace_error": view.trace_error}
         attributes["history_"][0] = attributes["history_"][0] | trace
-    return attributes, found.points, labels
+    warn = partial(_warn, found, pairs, view, (len(centers), means.n_clusters), tol)
+    return SpectralFit(attributes, found.points, labels, warn)
 
 
 def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:

@@ -9,10 +9,12 @@ import scipy.sparse
 from sklearn.neighbors import NearestNeighbors
 
 from .._core.canonical import canonical_rows
-from .._core.checks import check_integer
+from .._core.checks import check_choice, check_integer
 from .._core.types import Array, Floats, Indices
 from ._prepared import Prepared, largest_entry
 from .base import Kernel
+
+_BLOCK = 4096
 
 
 class NeighborGraph(Kernel):
@@ -23,14 +25,18 @@ class NeighborGraph(Kernel):
     .. math:: k(x_i, x_j) = \tfrac12 [x_j \text{ is a neighbour of } x_i]
         + \tfrac12 [x_i \text{ is a neighbour of } x_j], \qquad k(x_i, x_i) = 0 .
 
-    The number of neighbours is easier to choose than a bandwidth, and adapts to the density of the
-    rows. Memory grows linearly with their number.
+    or, with ``weights="shared"``, by the number of neighbours they share plus 0.1. The number of
+    neighbours is easier to choose than a bandwidth, and adapts to the density of the rows. Memory
+    grows linearly with their number.
 
     Parameters
     ----------
     n_neighbors : int, default=10
         Number of neighbours, by Euclidean distance, without the row itself. (scikit-learn's
         ``SpectralClustering`` counts the row itself, and has one neighbour less.)
+    weights : {"uniform", "shared"}, default="uniform"
+        Weights of the edges: as in the formula, or the number of rows that are connected with both
+        rows (Jarvis and Patrick, 1973) plus 0.1, which weakens edges between clusters.
 
     Attributes
     ----------
@@ -40,8 +46,9 @@ class NeighborGraph(Kernel):
     Notes
     -----
     It is not a function of two points, and has no block ``kernel(X, Y)``. A new row is connected
-    with weight 1 with its nearest fitted rows. A new row that equals a fitted row has the same
-    neighbours as that row.
+    with its nearest fitted rows, with weight 1 or, for ``"shared"``, by the number of these rows
+    that are connected with the fitted row, plus 0.1. A new row that equals a fitted row has the
+    same edges as that row.
 
     Examples
     --------
@@ -54,11 +61,13 @@ class NeighborGraph(Kernel):
 
     positive_definite = False
 
-    def __init__(self, n_neighbors: int = 10) -> None:
+    def __init__(self, n_neighbors: int = 10, weights: str = "uniform") -> None:
         self.n_neighbors = n_neighbors
+        self.weights = weights
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         k = check_integer(self.n_neighbors, "n_neighbors", type(self).__name__)
+        check_choice(self.weights, ("uniform", "shared"), "weights", type(self).__name__)
         k = min(k, X.shape[0] - 1)
         self.neighbors_ = np.zeros((X.shape[0], k), dtype=np.intp)
         if k:
@@ -68,6 +77,9 @@ class NeighborGraph(Kernel):
     def graph(self) -> Any:
         """Return the graph of the fitted rows, a csr_array of shape (n_samples, n_samples)."""
         edges = _as_edges(self.neighbors_, len(self.neighbors_))
+        if self.weights == "shared":
+            connected = edges.maximum(edges.T).tocsr()
+            return _shared(connected, connected)
         return ((edges + edges.T) / 2).tocsr()
 
     def new_edges(self, X_new: Any, X: Any) -> Any:
@@ -80,7 +92,10 @@ class NeighborGraph(Kernel):
         known = np.flatnonzero(fitted >= 0)
         entries = (np.ones(len(known)), (known, fitted[known]))
         copies = scipy.sparse.csr_array(entries, shape=(len(fitted), n))
-        return (is_new @ _as_edges(neighbors, n) + copies @ self.graph()).tocsr()
+        edges, graph = is_new @ _as_edges(neighbors, n), self.graph()
+        if self.weights == "shared":
+            edges = _shared(edges, graph.astype(bool).astype(np.float64))
+        return (edges + copies @ graph).tocsr()
 
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Raise: the graph is not a function of two points."""
@@ -103,6 +118,15 @@ def _as_edges(neighbors: Indices, n: int) -> Any:
         np.arange(0, m * k + 1, k) if k else np.zeros(m + 1),
     )
     return scipy.sparse.csr_array(parts, shape=(m, n))
+
+
+def _shared(edges: Any, connected: Any) -> Any:
+    """Return edges weighted by the number of shared neighbours, plus 0.1."""
+    blocks = []
+    for start in range(0, edges.shape[0], _BLOCK):  # limits the memory of the products
+        block = edges[start : start + _BLOCK]
+        blocks.append(block * (block @ connected) + 0.1 * block)
+    return scipy.sparse.vstack(blocks, format="csr")
 
 
 def _comparable(X: Any, fitted: Any) -> Any:
