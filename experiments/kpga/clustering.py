@@ -134,7 +134,9 @@ def one_repeat(name: str, repeat: int, size: Size) -> list[Row]:
         # components of few points, and starts that are not done in time, are part of the matter
         warnings.simplefilter("ignore", ConvergenceWarning)
         for laplacian, method in SPECTRAL.items():
-            model = KernelSpectralClustering(k, laplacian=laplacian, random_state=repeat)
+            model = KernelSpectralClustering(
+                k, kernel="gaussian", laplacian=laplacian, random_state=repeat
+            )
             rows.append(row_of(method, "default", 0, clustering_error(y, model.fit(X).labels_)))
         flat = Flat(X, k, repeat, max(size.modes))
         rows += mixtures(X, y, flat, size.modes, DEFAULT)
