@@ -360,9 +360,9 @@ def hermitian(u: Vector, v: Vector) -> Any:
 
 #: Kernels of σ = 1/2, as functions of the Hermitian product of pre-shapes.
 SHAPE_KERNELS: dict[Any, Callable[[Any], Any]] = {
-    VeroneseWhitney(0.5): lambda product: mpmath.exp(-8 * (1 - abs(product) ** 2)),
-    FullProcrustes(0.5): lambda product: mpmath.exp(-4 * (1 - abs(product) ** 2)),
-    RiemannianShape(0.5): lambda product: mpmath.exp(-4 * mpmath.acos(min(abs(product), 1)) ** 2),
+    VeroneseWhitney(0.5): lambda product: mpmath.exp(-4 * (1 - abs(product) ** 2)),
+    FullProcrustes(0.5): lambda product: mpmath.exp(-2 * (1 - abs(product) ** 2)),
+    RiemannianShape(0.5): lambda product: mpmath.exp(-2 * mpmath.acos(min(abs(product), 1)) ** 2),
     HermitianLinear(): lambda product: product,
 }
 
@@ -397,7 +397,7 @@ def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
                 square = mpmath.fsum(
                     abs(a - b) ** 2 for a, b in zip(turned[i], turned[j], strict=True)
                 )
-                yield abs(exact(block[i, j]) - mpmath.exp(-4 * square))
+                yield abs(exact(block[i, j]) - mpmath.exp(-2 * square))
 
 
 @measurement("distances.shapes")
@@ -408,7 +408,7 @@ def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
     with digits(60):
         shapes = [preshape(z) for z in Z]
         for i, j in zip(*np.tril_indices(len(Z), -1), strict=True):
-            k = mpmath.exp(-8 * (1 - abs(hermitian(shapes[i], shapes[j])) ** 2))
+            k = mpmath.exp(-4 * (1 - abs(hermitian(shapes[i], shapes[j])) ** 2))
             right = 2 * mpmath.atan2(mpmath.sqrt(1 - k), mpmath.sqrt(1 + k))
             yield abs(exact(found[i, j]) - right)
 
@@ -437,5 +437,5 @@ def of_log_euclidean(dtype: Any) -> Iterator[Any]:
             for j in range(i):
                 difference = logs[i] - logs[j]
                 square = mpmath.fsum(x**2 for x in difference)
-                right = mpmath.exp(-square / sigma**2)
+                right = mpmath.exp(-square / (2 * sigma**2))
                 yield abs(exact(block[i, j]) - right) / max(conditions[i], conditions[j])

@@ -294,7 +294,7 @@ def test_matrices():
     model = fit(list(A), y.tolist(), kernel="log_euclidean")
     assert model.score(new, truth) > 0.9
     assert model.n_features_in_ == 9
-    flat = fit(model.kernel_._embed(A), y, kernel=Gaussian(model.kernel_.sigma_ / np.sqrt(2)))
+    flat = fit(model.kernel_._embed(A), y, kernel=Gaussian(model.kernel_.sigma_))
     close(model.class_residuals(new), flat.class_residuals(model.kernel_._embed(new)), 1e-10)
     inverse = fit(np.linalg.inv(A), y, kernel="log_euclidean")
     close(inverse.class_residuals(np.linalg.inv(new)), model.class_residuals(new), 1e-8)

@@ -87,8 +87,8 @@ def smallest_eigenvalue(gram):
 def test_values_equal_the_naive_ones(kernel_class, sigma):
     X, Y = data(kernel_class), data(kernel_class, 6, seed=1, spread=1)
     kernel = kernel_class(sigma).fit(X)
-    close(kernel(X, Y), np.exp(-(distances(kernel_class, X, Y) ** 2) / sigma**2))
-    close(kernel(X), np.exp(-(distances(kernel_class, X) ** 2) / sigma**2))
+    close(kernel(X, Y), np.exp(-(distances(kernel_class, X, Y) ** 2) / (2 * sigma**2)))
+    close(kernel(X), np.exp(-(distances(kernel_class, X) ** 2) / (2 * sigma**2)))
     np.testing.assert_array_equal(kernel.diag(X), 1.0)
     close(np.diagonal(kernel(X)), 1, 1e-14)
     assert kernel.unit_norm
@@ -133,10 +133,10 @@ def test_near_shapes_are_accurate(kernel_class, spread):
     """
     X = near(8, spread=spread)
     squares = exact_squares(kernel_class, X, X)
-    kernel = kernel_class(float(np.sqrt(squares.mean()))).fit(X)
-    close(kernel(X), np.exp(-squares / kernel.sigma_**2), max(8 * EPS / spread, 4e-12))
+    kernel = kernel_class(float(np.sqrt(squares.mean() / 2))).fit(X)
+    close(kernel(X), np.exp(-squares / (2 * kernel.sigma_**2)), max(8 * EPS / spread, 4e-12))
     np.testing.assert_array_equal(np.diagonal(kernel(X)), 1.0)
-    tolerance, roots = max(32 * EPS / spread, 1e-12), np.sqrt(squares[np.triu_indices(8, 1)])
+    tolerance, roots = max(32 * EPS / spread, 1e-12), np.sqrt(squares[np.triu_indices(8, 1)] / 2)
     assert kernel_class("mean").fit(X).sigma_ == pytest.approx(kernel.sigma_, rel=tolerance)
     assert kernel_class("median").fit(X).sigma_ == pytest.approx(np.median(roots), rel=tolerance)
 
@@ -155,9 +155,9 @@ def test_riemannian_is_not_positive_definite_and_warns():
 @every_rule
 @every_scaled
 def test_scales_are_means_or_medians_of_distances(kernel_class, rule):
-    """Of all pairs, or of pairs of different rows; weights are repetition."""
+    """Over √2, of all pairs, or of pairs of different rows; weights are repetition."""
     X = data(kernel_class, spread=0.3)
-    D = distances(kernel_class, X)
+    D = distances(kernel_class, X) / np.sqrt(2)
     expected = np.sqrt(np.mean(D**2)) if rule == "mean" else np.median(D[np.triu_indices(9, 1)])
     assert kernel_class(rule).fit(X).sigma_ == pytest.approx(expected, rel=1e-12)
     w = np.random.default_rng(0).integers(rule == "median", 4, size=9)
@@ -165,11 +165,11 @@ def test_scales_are_means_or_medians_of_distances(kernel_class, rule):
     repeated = kernel_class(rule).fit(np.repeat(X, w, axis=0)).sigma_
     assert weighted == pytest.approx(repeated, rel=1e-12)
     if rule == "mean":
-        squares = distances(kernel_class, X, weights=w) ** 2
+        squares = distances(kernel_class, X, weights=w) ** 2 / 2
         np.fill_diagonal(squares, 0)
         share = w / w.sum()
         assert weighted == pytest.approx(np.sqrt(share @ squares @ share), rel=1e-12)
-    two = kernel_class(rule).fit(X[:2]).sigma_ * (np.sqrt(2) if rule == "mean" else 1)
+    two = kernel_class(rule).fit(X[:2]).sigma_ * (2 if rule == "mean" else np.sqrt(2))
     assert two == pytest.approx(distances(kernel_class, X[:2])[0, 1], rel=1e-12)
 
 

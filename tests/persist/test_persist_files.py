@@ -341,7 +341,7 @@ FILES = {
     },
     **{
         f"format {number}": (with_format, number, f"by orthodrome 0.0.8 in format {number[0]}.")
-        for number in ([1, 1], [2, 0], [0, 9])
+        for number in ([1, 2], [2, 0], [0, 9])
     },
     **{
         f"format {number}": (with_format, number, "cannot be loaded")

@@ -245,7 +245,7 @@ def test_geodesic_kernel_of_near_shapes_is_accurate():
     kernel = VeroneseWhitney(1.0).fit(X)
     found = geodesic_kernel(kernel, X)
     distances = procrustes_distance(X, as_complex(np.asarray(found.reference)[None]))[:, 0]
-    np.testing.assert_allclose(np.sqrt(np.diagonal(found(X))), 2 * distances, rtol=1e-6)
+    np.testing.assert_allclose(np.sqrt(np.diagonal(found(X))), 2**0.5 * distances, rtol=1e-6)
     assert np.linalg.eigvalsh(found(X)).min() > -1e-6 * np.trace(found(X))
 
 

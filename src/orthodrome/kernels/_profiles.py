@@ -28,7 +28,7 @@ def profile_of(kernel: Kernel) -> Radial:
     if isinstance(kernel, ExtrinsicGaussian):
         return kernel.kernel_
     if isinstance(kernel, VeroneseWhitney):
-        return Gaussian(kernel.sigma_ / np.sqrt(2 * kernel._factor))
+        return Gaussian(kernel.sigma_ / np.sqrt(kernel._factor))
     raise TypeError(f"{type(kernel).__name__} is not a function of a distance.")
 
 

@@ -1,23 +1,23 @@
-r"""Gaussian kernels of distances ρ on manifolds, :math:`\exp(-\rho^2 / \sigma^2)`."""
+r"""Gaussian kernels of distances ρ on manifolds, :math:`\exp(-\rho^2 / 2\sigma^2)`."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
-
 from .._core.types import Array, Floats
 from ._prepared import Prepared
-from .bandwidth import scale_from_rule
+from .bandwidth import mean_square, scale_from_rule
 from .base import Kernel
-from .radial import Gaussian, resolve_sigma
+from .radial import Gaussian, median_of_rows
 
 
 class DistanceGaussian(Kernel):
-    r"""A kernel :math:`\exp(-\rho(x, y)^2 / \sigma^2)` with a scale sigma, a number or a rule.
+    r"""A kernel :math:`\exp(-\rho(x, y)^2 / 2\sigma^2)` with a scale sigma, a number or a rule.
 
-    σ² has no factor 2, as in the literature on these kernels.
+    ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the median of ρ. These
+    kernels are usually written with σ² instead of 2σ²; the rules give the same values then.
     """
 
     unit_norm = True
@@ -30,17 +30,22 @@ class DistanceGaussian(Kernel):
         self.sigma_ = scale_from_rule(
             self,
             X.dtype,
-            mean_square=lambda: self._mean_square(X, sample_weight),
-            median=lambda: self._median(X, sample_weight),
+            mean_square=lambda: self._mean_square(X, sample_weight) / 2,
+            median=lambda: self._median(X, sample_weight) / math.sqrt(2),
+            resolution=self._resolution(X),
         )
 
+    @abstractmethod
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
         """Return the mean of ρ² over all pairs, 0 if all points coincide."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _median(self, X: Any, sample_weight: Floats | None) -> float:
         """Return the median of ρ over pairs."""
-        raise NotImplementedError
+
+    def _resolution(self, X: Any) -> float:
+        """Return the distance up to which points are considered equal."""
+        return 0.0
 
 
 class ExtrinsicGaussian(DistanceGaussian):
@@ -55,18 +60,18 @@ class ExtrinsicGaussian(DistanceGaussian):
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         vectors = self._embed(X)
-        resolution = self._resolution(vectors)
-        self.sigma_ = resolve_sigma(self, vectors, sample_weight, resolution=resolution)
-        inner = Gaussian(self.sigma_ / np.sqrt(2.0))
-        self.kernel_ = inner.fit_validated(vectors, sample_weight)
+        super()._resolve(vectors, sample_weight)
+        self.kernel_ = Gaussian(self.sigma_).fit_validated(vectors, sample_weight)
+
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
+        return mean_square(X, sample_weight)
+
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
+        return median_of_rows(X, sample_weight)
 
     def _rescale(self) -> None:
         super()._rescale()
-        self.kernel_ = self.kernel_.rescaled(self.sigma_ / np.sqrt(2.0))
-
-    def _resolution(self, vectors: Array) -> float:
-        """Return the distance up to which embedded points are considered equal."""
-        return 0.0
+        self.kernel_ = self.kernel_.rescaled(self.sigma_)
 
     def prepare(self, X: Any) -> Prepared:
         """Embed, then prepare for the kernel on vectors."""

@@ -166,7 +166,12 @@ class ScaledRadial(Radial):
 
     def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
         super()._resolve(X, sample_weight)
-        self.sigma_ = resolve_sigma(self, X, sample_weight)
+        self.sigma_ = scale_from_rule(
+            self,
+            X.dtype,
+            mean_square=lambda: mean_square(X, sample_weight),
+            median=lambda: median_of_rows(X, sample_weight),
+        )
 
     def fit_sampled(
         self,
@@ -202,22 +207,13 @@ class ScaledRadial(Radial):
         return numeric_scale(self)
 
 
-def resolve_sigma(
-    kernel: Any, X: Any, sample_weight: Floats | None, *, resolution: float = 0.0
-) -> float:
-    """Return ``kernel.sigma`` as a number, computed from X if it is "mean" or "median".
+def median_of_rows(X: Any, sample_weight: Floats | None) -> float:
+    """Return the median distance over pairs of rows."""
 
-    Distances up to `resolution` are treated as 0.
-    """
-    return scale_from_rule(
-        kernel,
-        X.dtype,
-        mean_square=lambda: mean_square(X, sample_weight),
-        median=lambda: median_distance(
-            lambda i, j: np.sqrt(paired_squared_distances(X, X, i, j)), X.shape[0], sample_weight
-        ),
-        resolution=resolution,
-    )
+    def pairwise(i: Indices, j: Indices) -> Floats:
+        return np.sqrt(paired_squared_distances(X, X, i, j))
+
+    return median_distance(pairwise, X.shape[0], sample_weight)
 
 
 class Gaussian(ScaledRadial):

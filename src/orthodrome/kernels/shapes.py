@@ -98,7 +98,7 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
 class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     r"""The extrinsic Gaussian kernel of planar shapes, in the Veronese-Whitney embedding.
 
-    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\rho^2}{\sigma^2}\Bigr), \qquad
+    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\rho^2}{2\sigma^2}\Bigr), \qquad
         \rho^2 = \|uu^* - vv^*\|_F^2 = 2 (1 - |u^* v|^2),
 
     with the pre-shapes u of z and v of w. The kernel is positive definite, and does not depend on
@@ -107,8 +107,8 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale σ. ``"mean"``: σ² is the mean of ρ² over all pairs. ``"median"``: σ is the median
-        of ρ over all pairs.
+        The scale σ. ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the
+        median of ρ over all pairs.
 
     Attributes
     ----------
@@ -118,6 +118,10 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     See Also
     --------
     FullProcrustes : The same kernel with another scale.
+
+    Notes
+    -----
+    Lee and Patrangenaru write σ² instead of 2σ²: their σ is √2 times ours.
 
     References
     ----------
@@ -129,8 +133,8 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     >>> from orthodrome.kernels import VeroneseWhitney
     >>> square, kite = [0, 0, 1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 2, 2, 0, 1]
     >>> VeroneseWhitney(sigma=0.5)([square, kite]).round(4)
-    array([[1.    , 0.2335],
-           [0.2335, 1.    ]])
+    array([[1.    , 0.4832],
+           [0.4832, 1.    ]])
     """
 
     # the ratio of ρ² to 1 - |u*v|²
@@ -139,7 +143,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = squared_sines(a, b, out)[0]
-        _loops.gaussian(block, self._factor / self.sigma_**2)
+        _loops.gaussian(block, self._factor / (2 * self.sigma_**2))
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
@@ -152,9 +156,9 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
 class FullProcrustes(VeroneseWhitney):
     r"""The Gaussian kernel of the full Procrustes distance, :math:`d_F^2 = 1 - |u^* v|^2`.
 
-    .. math:: k([z], [w]) = \exp(-d_F^2 / \sigma^2)
+    .. math:: k([z], [w]) = \exp(-d_F^2 / 2\sigma^2)
 
-    with the pre-shapes u of z and v of w. It equals :class:`VeroneseWhitney` with σ² doubled.
+    with the pre-shapes u of z and v of w. It equals :class:`VeroneseWhitney` with √2 times this σ.
 
     Parameters
     ----------
@@ -170,9 +174,9 @@ class FullProcrustes(VeroneseWhitney):
     --------
     >>> from orthodrome.kernels import FullProcrustes
     >>> square, kite = [0, 0, 1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 2, 2, 0, 1]
-    >>> FullProcrustes(sigma=0.5**0.5 * 0.5)([square, kite]).round(4)
-    array([[1.    , 0.2335],
-           [0.2335, 1.    ]])
+    >>> FullProcrustes(sigma=0.5 / 2**0.5)([square, kite]).round(4)
+    array([[1.    , 0.4832],
+           [0.4832, 1.    ]])
     """
 
     _factor = 1.0
@@ -181,11 +185,11 @@ class FullProcrustes(VeroneseWhitney):
 class RiemannianShape(ShapeKernel, DistanceGaussian):
     r"""The Gaussian kernel of geodesic distances in shape space; **not positive definite**.
 
-    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\arccos^2 |u^* v|}{\sigma^2}\Bigr)
+    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\arccos^2 |u^* v|}{2\sigma^2}\Bigr)
 
     with the pre-shapes u of z and v of w. It is meant for comparisons. Gram matrices may have
     negative eigenvalues. Estimators then use only the positive eigenvalues or raise an error.
-    ``fit`` issues a warning.
+    ``fit`` issues a warning. With σ² instead of 2σ², as it is often written, σ is √2 times ours.
 
     Parameters
     ----------
@@ -216,7 +220,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = _squared_angles(*squared_sines(a, b, out))
-        _loops.gaussian(block, 1 / self.sigma_**2)
+        _loops.gaussian(block, 0.5 / self.sigma_**2)
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
@@ -229,7 +233,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
     r"""The Gaussian kernel of pre-shapes rotated to the mean shape.
 
-    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\|\hat u - \hat v\|^2}{\sigma^2}\Bigr), \qquad
+    .. math:: k([z], [w]) = \exp\Bigl(-\frac{\|\hat u - \hat v\|^2}{2\sigma^2}\Bigr), \qquad
         \hat u = u\, \frac{u^* \mu}{|u^* \mu|},
 
     with the pre-shapes u of z and v of w, and the extrinsic mean μ of the data to which the kernel
@@ -266,9 +270,9 @@ class ComplexGaussian(ShapeKernel, ExtrinsicGaussian):
     def _center_of(self, u: Array) -> Array:
         return as_complex(self.mean_[None])[0]
 
-    def _resolution(self, vectors: Array) -> float:
+    def _resolution(self, X: Any) -> float:
         # rounding error of the distance between two specimens of the same shape
-        return 64 * float(np.finfo(vectors.dtype).eps)
+        return 64 * float(np.finfo(X.dtype).eps)
 
     def _embed(self, X: Any) -> Array:
         return self.as_vectors(X)[0]

@@ -18,7 +18,7 @@ from .extrinsic import ExtrinsicGaussian
 class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     r"""Gaussian kernel for matrices in the log-Euclidean metric.
 
-    .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{\sigma^2}\Bigr)
+    .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{2\sigma^2}\Bigr)
 
     It is positive definite, and invariant if all matrices are rotated, multiplied by a common
     factor, or inverted.
@@ -26,13 +26,17 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     Parameters
     ----------
     sigma : float, "mean" or "median", default="mean"
-        The scale; ``"mean"``: σ² is the mean squared distance over all pairs, ``"median"``: σ is
-        the median distance.
+        The scale. ``"mean"``: 2σ² is the mean squared distance over all pairs. ``"median"``: √2 σ
+        is the median distance.
 
     Attributes
     ----------
     sigma_ : float
         The scale as a number.
+
+    Notes
+    -----
+    Jayasumana et al. write σ² instead of 2σ²: their σ is √2 times ours.
 
     References
     ----------
@@ -43,9 +47,9 @@ class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
     --------
     >>> import numpy as np
     >>> from orthodrome.kernels import LogEuclidean
-    >>> LogEuclidean(sigma=2.0)([np.eye(2), np.e * np.eye(2)]).round(4)
-    array([[1.    , 0.6065],
-           [0.6065, 1.    ]])
+    >>> LogEuclidean(sigma=1.0)([np.eye(2), np.e * np.eye(2)]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
     """
 
     def _as_arrays(self, X: Any) -> Array:

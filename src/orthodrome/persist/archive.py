@@ -25,7 +25,7 @@ from .allowed import OBJECTS
 from .nodes import check_sizes, decode, encode
 
 #: Major and minor version of the format; older minor versions can be read.
-FORMAT = (1, 0)
+FORMAT = (1, 1)
 
 _MANIFEST, _SCHEMA = "orthodrome.json", "schema.json"
 _FIELDS = {"format": list, "versions": dict, "notes": dict, "sha256": dict}
@@ -217,7 +217,8 @@ def unpack(data: bytes) -> tuple[Any, dict[str, Any]]:
                 raise ValueError(f"its member {name} was damaged or changed after it was written")
             return content
 
-        return decode(json.loads(read(_SCHEMA)), read), manifest["notes"]
+        model = decode(json.loads(read(_SCHEMA)), read, tuple(manifest["format"]))
+        return model, manifest["notes"]
 
 
 def _check_manifest(manifest: Any) -> None:

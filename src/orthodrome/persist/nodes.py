@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -24,6 +25,8 @@ from sklearn.pipeline import Pipeline
 from .._core.arrays import read_header
 from .._core.kinds import is_dask_array
 from ..eigen import Hebbian
+from ..kernels import as_kernel
+from ..kernels.extrinsic import DistanceGaussian
 from .allowed import ARRAY, LOADERS, OBJECTS, PRIMITIVES, SPARSE, is_plain, name_of
 
 _PROTOCOL = 2
@@ -222,8 +225,10 @@ def _raise_unsupported(where: str, what: str, advice: str) -> NoReturn:
     raise ValueError(f"{where} is {what}, which a model file cannot hold. {advice}")
 
 
-def decode(schema: Any, read: Callable[[str], bytes]) -> Any:
+def decode(schema: Any, read: Callable[[str], bytes], version: tuple[int, ...]) -> Any:
     """Return the model of a description; `read` returns the content of a file by its name.
+
+    `version` is the version of the format.
 
     Raises
     ------
@@ -232,14 +237,14 @@ def decode(schema: Any, read: Callable[[str], bytes]) -> Any:
     """
     if schema["protocol"] != _PROTOCOL or schema["__loader__"] != "ObjectNode":
         raise ValueError("the protocol of its description is unknown to this version of orthodrome")
-    return _Decoder(read).value(schema)
+    return _Decoder(read, version).value(schema)
 
 
 class _Decoder:
     """Create each object once, and read each array once."""
 
-    def __init__(self, read: Callable[[str], bytes]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[str], bytes], version: tuple[int, ...]) -> None:
+        self._read, self._version = read, version
         self._files: set[str] = set()  # names of the arrays that were read
         self._values: dict[int, tuple[str, Any]] = {}  # class and value by node number
 
@@ -285,6 +290,8 @@ class _Decoder:
             result.__setstate__(dict(state))
         else:
             result.__dict__.update(_ADDED_PARAMETERS.get(kind.__name__, {}))
+            if self._version < (1, 1):
+                state = state | _current_scales(kind, state)
             kept = [key for key in state if key not in _REMOVED_ATTRIBUTES]
             result.__dict__.update({_OLD_ATTRIBUTES.get(key, key): state[key] for key in kept})
         _check_location(result, kind.__name__)
@@ -309,6 +316,24 @@ class _Decoder:
             raise ValueError("two values in it use the same array")
         self._files.add(node["file"])
         return self._read(node["file"])
+
+
+def _current_scales(kind: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the scales of an object of format 1.0 as they are today.
+
+    Kernels of shapes and matrices were exp(-ρ²/σ²) and are exp(-ρ²/2σ²) now.
+    """
+    names: tuple[str, ...] = ()
+    if issubclass(kind, DistanceGaussian):
+        names = ("sigma", "sigma_")
+    elif "sigmas" in state and isinstance(as_kernel(state["kernel"]), DistanceGaussian):
+        names = ("sigmas", "sigmas_")
+    found = {name: state[name] for name in names if name in state}
+    return {
+        name: (float(value) if np.ndim(value) == 0 else np.array(value)) / math.sqrt(2)
+        for name, value in found.items()
+        if value is not None and not isinstance(value, str)
+    }
 
 
 def _class_name(node: Node) -> str:
