@@ -1,4 +1,4 @@
-"""Fitted models of every kind, their results for new data, and files made by hand."""
+"""Fitted models, their results for new data, and forged model files."""
 
 import functools
 import hashlib
@@ -8,15 +8,12 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from orthodrome import (
     GeodesicMixture,
@@ -35,9 +32,7 @@ from orthodrome import (
 )
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.denoising import SequenceDenoiser
-from orthodrome.eigen import Krylov
-from orthodrome.kernels import Gaussian, Kernel, Matern, Normalized, Polynomial
-from orthodrome.persist import archive, nodes
+from orthodrome.kernels import Gaussian, Kernel, Normalized, Polynomial
 
 N, M = 36, 9
 
@@ -70,30 +65,6 @@ KERNELS: dict[str, Any] = {
     "log_euclidean": "log_euclidean",
 }
 
-#: Models with other solvers, options and data.
-OTHERS: dict[str, Callable[[], Any]] = {
-    "krylov": lambda: KernelPCA(2, kernel="gaussian", solver=Krylov(random_state=0)),
-    "warm hebbian": lambda: KernelPCA(
-        2, kernel="gaussian", solver="hebbian", warm_start=True, random_state=0, tol=0.5
-    ),
-    "matern": lambda: KernelPCA(2, kernel=Matern(nu=1.7)),
-    "sparse": lambda: KernelPCA(2, kernel="gaussian"),
-    "preimages": lambda: HypersphericalKMeans(2, kernel="gaussian", random_state=0),
-    "kernel-pca": lambda: KernelSpectralClustering(2, laplacian="kernel-pca", random_state=0),
-    "ncut": lambda: KernelSpectralClustering(2, laplacian="ncut", random_state=0),
-    "alpha given": lambda: KernelRidgeRegressionClassifier("gaussian", alpha=0.1),
-    "subspaces": lambda: KernelRidgeRegressionClassifier(
-        "gaussian", sigmas="auto", subspace_size=8, random_state=0
-    ),
-    "geodesic": lambda: PerTurbo("gaussian", geodesic=True),
-    "truncated": lambda: PerTurbo("gaussian", n_components=2),
-    "pipeline": lambda: make_pipeline(StandardScaler(), KernelPGA(2, kernel="gaussian")),
-    "PatchDenoiser": lambda: PatchDenoiser(4, max_train=40, noise=0.1, random_state=0),
-    "SequenceDenoiser": lambda: SequenceDenoiser(noise=0.1, random_state=0),
-}
-
-NAMES = [*(f"{name}-{kernel}" for name in ESTIMATORS for kernel in KERNELS), *OTHERS]
-
 
 @functools.cache
 def vectors() -> tuple[NDArray, NDArray, NDArray]:
@@ -123,30 +94,16 @@ def data_for(kernel: str) -> tuple[Any, Any, NDArray]:
     if kernel == "sparse":
         keep = scipy.sparse.csr_array(np.where(X > 0, X, 0.0))
         return keep, scipy.sparse.csr_array(np.where(new > 0, new, 0.0)), labels
-    if kernel == "warm hebbian":
-        many = np.random.default_rng(9).normal(size=(300, 4))
-        return many, new, np.arange(300) % 2
     return X, new, labels
-
-
-def data_of(name: str) -> tuple[Any, Any, NDArray]:
-    return data_for(name.split("-")[-1] if name not in OTHERS else name)
 
 
 @functools.cache
 def fitted(name: str) -> Any:
-    """Return the fitted model of this name, which must not be changed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if name in ("PatchDenoiser", "SequenceDenoiser"):
-            model = OTHERS[name]()
-            model.denoise(image() if name == "PatchDenoiser" else walk())
-            return model
-        estimator, _, kernel = name.partition("-")
-        known = name in OTHERS
-        model = OTHERS[name]() if known else ESTIMATORS[estimator](KERNELS[kernel])
-        X, _, labels = data_of(name)
-        return model.fit(X, labels)
+    """Return the fitted model of a name such as KernelPCA-gaussian; it must not be changed."""
+    estimator, _, kernel = name.partition("-")
+    X, _, labels = data_for(kernel)
+    with warnings.catch_warnings(action="ignore"):
+        return ESTIMATORS[estimator](KERNELS.get(kernel, "gaussian")).fit(X, labels)
 
 
 def image() -> NDArray:
@@ -175,12 +132,6 @@ METHODS = (
 FITTED = ("eigenvalues_", "explained_variance_ratio_", "embedding_", "labels_", "loo_residuals_")
 
 
-def answers(model: Any, name: str) -> dict[str, NDArray]:
-    """Return all results of a fitted model for new data."""
-    denoiser = name in ("PatchDenoiser", "SequenceDenoiser")
-    return outputs(model, None if denoiser else data_of(name)[1], inverts(name))
-
-
 def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
     """Return the results of all methods for new rows, and the main fitted attributes."""
     with warnings.catch_warnings():
@@ -201,11 +152,6 @@ def outputs(model: Any, new: Any, invertible: bool) -> dict[str, NDArray]:
         found |= {name: value for name, value in fitted.items() if isinstance(value, np.ndarray)}
     assert found
     return found
-
-
-def inverts(name: str) -> bool:
-    """Return whether the model has an inverse transform."""
-    return "precomputed" not in name and name != "sparse"
 
 
 def assert_same_answers(
@@ -281,12 +227,6 @@ def forged(members: dict[str, bytes], compression: int = ZIP_STORED, **manifest:
         for name, content in (members | {"orthodrome.json": json.dumps(changed).encode()}).items():
             opened.writestr(name, content)
     return buffer.getvalue()
-
-
-def packed_unchecked(model: Any) -> bytes:
-    """Return the file of a model with arrays of any dtype."""
-    with mock.patch.object(nodes, "_plain", lambda array, where: array):
-        return archive.pack(model)
 
 
 def attributes(schema: Any) -> dict[str, Any]:
