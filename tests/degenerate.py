@@ -128,7 +128,6 @@ def coinciding() -> dict[str, Case]:
     """Points that coincide or lie in a subspace."""
     X, rng = good(), np.random.default_rng(0)
     line = rng.gumbel(size=(N, 1))
-    2 * np.pi * np.arange(N) / N
     return {
         "all equal": Case(np.tile(X[:1], (N, 1)), outcome=on_a_circle),
         "all zero": Case(np.zeros((N, 3)), outcome=on_a_circle),

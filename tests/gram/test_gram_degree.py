@@ -1,4 +1,4 @@
-"""The graph of a Gram matrix: weights as repetition, isolated and loose points, new points."""
+"""The graph of a Gram matrix: weights, isolated and nearly isolated points, new points."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def gaussian(X, Y=None, sigma=1.0):
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 5.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_shift_that_is_enough_where_the_matrix_is_definite(sigma, weighted):
+def test_the_largest_own_share_makes_the_graph_semidefinite(sigma, weighted):
     K = gaussian(points(), sigma=sigma)
     K = np.block([[K, np.zeros((N, 1))], [np.zeros((1, N)), np.ones((1, 1))]])  # one is isolated
     w = 1.0 + np.arange(N + 1) % 3 if weighted else np.ones(N + 1)
@@ -52,14 +52,14 @@ def test_points_are_distinguished_unless_all_similarities_are_equal(weighted, dt
     angles = 2 * np.pi * np.arange(N) / N  # rows of one sum, where weights are equal
     assert distinct(gaussian(np.column_stack([np.cos(angles), np.sin(angles)])))
     assert distinct(np.full((N, N), 0.9) + 0.1 * np.eye(N))
-    # as long as similar on the average, and not all the same
+    # equal row sums on average, but different similarities
     uneven = 1 + 0.3 * np.outer(angles - angles @ w / w.sum(), np.ones(N))
     assert distinct((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_all_points_loose(weighted):
-    """With weights of nearly 1, too, of which little is left when 1 is taken off."""
+def test_all_points_nearly_isolated(weighted):
+    """Also with weights of nearly 1, for which w - 1 is tiny."""
     K = gaussian(300 * points(300)) + 1e-9 * gaussian(points(300))
     np.fill_diagonal(K, 1.0)
     w = np.where(np.arange(300) % 2, 1.0, 1 + 1e-7) if weighted else np.ones(300)
@@ -95,7 +95,7 @@ def test_products_of_degrees_may_underflow_or_overflow(scale):
     np.testing.assert_allclose(cross, plain.cross(K[:4]).toarray(), rtol=1e-12)
 
 
-def test_degrees_are_summed_without_rounding_them_up():
+def test_rounding_errors_of_degrees():
     """0.1 + 0.2 - 0.3 is 5.6e-17, by rounding alone; float32 matrices are summed in float64."""
     for sign in (1, -1):
         K = np.full((4, 4), 0.5) + 0.5 * np.eye(4)
@@ -136,7 +136,7 @@ SMALL = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
     ],
     ids=["signs", "numbers", "fractions", "uncertain", "shape", "negative", "overflow"],
 )
-def test_refusals(K, options, message):
+def test_invalid_input(K, options, message):
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
         Degree(DenseGram(K, check=False), **options)
 
@@ -157,7 +157,7 @@ def test_new_points_of_negative_degree():
 @pytest.mark.parametrize("storage", ["memory", "recompute"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
 def test_points_with_hardly_any_neighbours(storage, dtype, tolerance):
-    """Similarities down to 1e-30 of k(x, x): taken off, nothing but rounding would be left."""
+    """Similarities down to 1e-30 of k(x, x), which subtracting k(x, x) would destroy."""
     X = np.concatenate([points(), [[9.0, 0, 0], [0, -10.0, 0], [0, 0, 11.0]]]).astype(dtype)
     A = gaussian(X.astype(np.float64)) - np.eye(len(X))
     roots = np.sqrt(A.sum(axis=1))
@@ -166,6 +166,6 @@ def test_points_with_hardly_any_neighbours(storage, dtype, tolerance):
     assert graph.degrees.min() < 1e-8
     assert graph.degrees == pytest.approx(A.sum(axis=1), rel=2e-3, abs=1e-8)
     V = np.random.default_rng(0).standard_normal((len(X), 3)).astype(dtype)
-    # distances of such points are rounded, and exp of them is off by some ten times as much
+    # exp multiplies the rounding errors of large distances by about ten
     np.testing.assert_allclose(graph.toarray(), expected, rtol=0, atol=tolerance)
     np.testing.assert_allclose(graph @ V, graph.toarray() @ V, rtol=0, atol=tolerance)

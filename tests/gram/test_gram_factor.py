@@ -1,4 +1,4 @@
-"""The pivoted Cholesky factor: exact on low rank, bounded on the rest; isometric coordinates."""
+"""The pivoted Cholesky factor, and isometric coordinates."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ EPS = np.finfo(float).eps
 
 
 def integers(n, rank, dtype=np.float64, seed=0):
-    """A matrix that float32 holds exactly, so that it is factored as exactly as one of float64."""
+    """A matrix of integers, which float32 represents exactly."""
     Y = np.random.default_rng(seed).integers(-9, 10, size=(n, rank))
     return (Y @ Y.T).astype(dtype)
 
@@ -68,7 +68,7 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
     assert found.points.shape == (30, max(rank, 2))
     assert found.decoder.shape == (len(anchored), max(rank, 2))
     np.testing.assert_allclose(found.points @ found.points.T, X @ X.T, atol=1e-12 * scale)
-    # axes of falling extent, orthogonal to each other
+    # orthogonal axes, in order of decreasing length
     second = found.points.T @ found.points
     np.testing.assert_allclose(second, np.diag(np.diag(second)), atol=1e-12 * scale * 30)
     assert np.all(np.diff(np.diag(second)) <= 0)
@@ -78,7 +78,7 @@ def test_coordinates_have_the_inner_products_of_the_points(case, by):
         np.testing.assert_allclose(products @ found.points.T, new @ X.T, atol=1e-10 * scale)
 
 
-def test_matrices_without_coordinates_are_refused():
+def test_indefinite_matrices_raise():
     with pytest.raises(ValueError, match=r"not positive definite .* eigenvalue -1"):
         isometric_coordinates(DenseGram(np.array([[1.0, 2.0], [2.0, 1.0]])))
     with pytest.raises(ValueError, match="overflow"):

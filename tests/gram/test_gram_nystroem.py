@@ -1,4 +1,4 @@
-"""Partial Cholesky factors by chosen pivots, and the features that anchors give."""
+"""Partial Cholesky factors, and features from anchors."""
 
 from functools import partial
 
@@ -63,8 +63,8 @@ with_zeros[[3, 40, 41]] = 0.0
     ],
     ids=["gaussian", "linear", "zeros", "polynomial", "wide"],
 )
-def test_the_factor_is_that_of_the_pivots(way, kernel, X, rank):
-    """The oracle is dense: K_nm K_mm⁻¹ K_mn, and the diagonal of what is left."""
+def test_the_factor_equals_the_dense_formula(way, kernel, X, rank):
+    """The oracle is K_nm K_mm⁻¹ K_mn, and the diagonal of the residual."""
     gram = gram_of(X, kernel)
     K = gram.toarray()
     found = factored(gram, way, max_rank=2 if X is with_zeros else 30)
@@ -76,13 +76,13 @@ def test_the_factor_is_that_of_the_pivots(way, kernel, X, rank):
     assert np.all(found.residual[~X.any(axis=1)] == 0)
     assert found.trace_error == pytest.approx(left.sum() / K.trace(), abs=1e-12)
     assert len(set(S)) == len(S) == found.factor.shape[1] == rank
-    # what is left is positive semidefinite
+    # the residual is positive semidefinite
     assert np.linalg.eigvalsh(K - found.factor @ found.factor.T)[0] > -1e-12 * K.trace()
 
 
 @every_way
 @pytest.mark.parametrize("tol", [1e-1, 1e-3, 1e-5])
-def test_the_tolerance_is_reached_with_no_pivot_to_spare(way, tol):
+def test_the_tolerance_is_reached_with_the_fewest_pivots(way, tol):
     gram = gram_of(spread(300))
     found = factored(gram, way, tol=tol)
     assert found.trace_error <= tol
@@ -98,7 +98,7 @@ def test_the_tolerance_is_reached_with_no_pivot_to_spare(way, tol):
 def test_blocks_draw_the_pivots_that_one_by_one_would():
     """Rejection makes the distribution exact: that of the second pivot, by χ², in 2,000 draws.
 
-    Three groups of two rows that coincide nearly: without rejection a block would take both.
+    Three pairs of nearly equal rows: without rejection a block would take both.
     """
     Y = np.array([[1, 0, 0], [1, 0.1, 0], [0, 2, 0], [0, 2, 0.1], [0, 0, 1.5], [0.1, 0, 1.5]])
     K = DenseGram(Y @ Y.T)
@@ -108,7 +108,7 @@ def test_blocks_draw_the_pivots_that_one_by_one_would():
         left = d - K.toarray()[first] ** 2 / d[first]
         left[first] = 0
         expected += d[first] / d.sum() * left / left.sum()
-    # a rank of 12 makes blocks of three, of which the first two that pass are looked at
+    # a rank of 12 makes blocks of three
     drawn = [factored(K, max_rank=12, random_state=seed).pivots[1] for seed in range(2000)]
     counts = np.bincount(drawn, minlength=6)
     statistic = float(np.sum((counts - 2000 * expected) ** 2 / (2000 * expected)))
@@ -148,7 +148,7 @@ def test_messages(arguments, message):
 @every_way
 @every_storage
 @pytest.mark.parametrize("unit", [False, True])
-def test_features_and_products_by_the_dense_formula(way, storage, unit):
+def test_features_equal_the_dense_formula(way, storage, unit):
     X = spread(700)
     kernel = Gaussian(sigma=2.0).fit(X)
     anchors = choose_anchors(kernel, X, 40, anchors=way, random_state=0)
@@ -184,7 +184,7 @@ def test_features_and_products_by_the_dense_formula(way, storage, unit):
     ids=["linear", "polynomial", "copies", "zero rows", "all zero"],
 )
 @every_way
-def test_anchors_are_independent_and_hold_a_kernel_of_low_rank(kernel, X, rank, way):
+def test_anchors_are_independent_and_exact_for_kernels_of_low_rank(kernel, X, rank, way):
     kernel = kernel.fit(X)
     for count in (len(X) - 1, len(X), 10 * len(X)):
         anchors = choose_anchors(kernel, X, count, anchors=way, random_state=0)
@@ -225,7 +225,7 @@ def test_precomputed_matrices():
 
 
 def test_more_rows_than_candidates(monkeypatch):
-    """Anchors come from a part of the rows, drawn with the weights; those of weight 0 never."""
+    """Anchors are chosen among rows drawn by weight, never among rows of weight 0."""
     monkeypatch.setattr(anchors_module, "_CANDIDATES", 64)
     monkeypatch.setattr(anchors_module, "_CANDIDATES_PER_ANCHOR", 4)
     X = clustered()
@@ -240,7 +240,7 @@ def test_more_rows_than_candidates(monkeypatch):
     np.testing.assert_array_equal(rows[repeated.indices], anchors.indices)
 
 
-def test_refusals_and_the_choice_of_storage():
+def test_errors_and_the_choice_of_storage():
     X = spread(300)
     with pytest.raises(ValueError, match=r"not positive definite .* without anchors"):
         choose_anchors(Power(beta=1.0).fit(X), X, 30)

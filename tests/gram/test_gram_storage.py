@@ -1,4 +1,4 @@
-"""Where tiles live: the same numbers from memory, disk and recomputation, within the budget."""
+"""Storage of tiles: memory, disk and recomputation give the same numbers, within the budget."""
 
 import gc
 import os
@@ -96,7 +96,7 @@ def mapped_files(folder):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs Linux's /proc")
-def test_the_temporary_file_has_no_name_and_disappears_with_the_operator(monkeypatch, tmp_path):
+def test_the_temporary_file_is_deleted_with_the_operator(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     X = data(600)
     operator = TiledGram(Gaussian().fit(X), X, "disk")
@@ -110,7 +110,7 @@ def test_the_temporary_file_has_no_name_and_disappears_with_the_operator(monkeyp
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_memory_stays_near_what_the_storage_says(storage):
+def test_peak_memory(storage):
     n = 2600
     X = data(n)
     kernel = Gaussian().fit(X)

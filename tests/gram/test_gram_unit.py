@@ -1,4 +1,4 @@
-"""Points of one length, and what Tangent refuses; the operators' own laws are in laws_gram."""
+"""Points of equal length, and input that Tangent rejects; laws_gram has laws of operators."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from orthodrome.kernels._unit import squared_radius
 
 @pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 2e-6), (np.float32, 2e-5)])
 @pytest.mark.parametrize("scale", [1.0, 0.25, 1e-30, 3e20])
-def test_a_constant_to_rounding_is_averaged(dtype, allowed, scale):
+def test_a_diagonal_constant_up_to_rounding_is_averaged(dtype, allowed, scale):
     """The tolerance is relative, and follows the precision of the values."""
     exact = np.full(7, scale, dtype=dtype)
     assert squared_radius(exact) == pytest.approx(float(exact[0]), rel=1e-15)
@@ -35,7 +35,7 @@ def test_a_constant_to_rounding_is_averaged(dtype, allowed, scale):
         ([1, 1, 1, np.inf], {}, r"^k\(x, x\) is inf at row 3 of X"),
     ],
 )
-def test_lengths_that_differ_are_named_with_their_rows(diagonal, options, message):
+def test_errors_name_rows_of_other_lengths(diagonal, options, message):
     with pytest.raises(ValueError, match=message):
         squared_radius(np.array(diagonal, dtype=float), **options)
 
@@ -81,7 +81,7 @@ def test_tangent_needs_a_base_point_of_unit_length(dtype, allowed, sign):
 
 
 def test_coefficients_that_cancel_enlarge_the_terms():
-    """The same base point from large coefficients has the rounding of those."""
+    """Large coefficients have large rounding errors."""
     Y = cap(5, 3, 1.0)[[0, 1, 1, 2, 3, 4]]
     gram = DenseGram(Y @ Y.T)
     plain, large = np.eye(6)[0], np.array([1.0, 300.0, -300.0, 0, 0, 0])
@@ -90,7 +90,7 @@ def test_coefficients_that_cancel_enlarge_the_terms():
 
 
 def test_terms_of_wrapped_operators():
-    """A difference of large terms is rounded as they are, whatever is wrapped around it."""
+    """Rounding errors are those of the largest terms, in every wrapper."""
     X = np.random.default_rng(0).standard_normal((30, 3)) + 100
     gram = DenseGram(X @ X.T)
     assert gram.term_size() == 0
@@ -108,10 +108,8 @@ def test_terms_of_wrapped_operators():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("make", ["centred", "tangent"])
-def test_products_of_coincident_points_do_not_have_the_rounding_of_the_matrix(
-    make, weighted, dtype
-):
-    """K V has n terms of size 1 in each entry; their rounding must not be left of 0."""
+def test_products_of_equal_points_are_zero(make, weighted, dtype):
+    """The n terms of size 1 in each entry of K V must cancel before they are rounded."""
     n, rng = 400, np.random.default_rng(0)
     gram = DenseGram(np.ones((n, n), dtype=dtype))
     weights = rng.integers(1, 4, n).astype(float) if weighted else np.ones(n)
@@ -131,7 +129,7 @@ def _with(value, place=(3, 3)):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "words"),
+    ("matrix", "message"),
     [
         (_with(np.nan), r"entry \(3, 3\) is nan"),
         (_with(np.nan, (3, 4)), r"entry \(3, 4\) is nan"),
@@ -141,8 +139,8 @@ def _with(value, place=(3, 3)):
         ([[1.0, 0.0], [0.0]], "must hold numbers"),
         (np.ma.masked_equal(np.eye(12), 1.0), "masked"),
     ],
-    ids=["nan", "nan beside", "inf", "huge", "complex", "ragged", "masked"],
+    ids=["nan", "nan off the diagonal", "inf", "huge", "complex", "ragged", "masked"],
 )
-def test_matrices_that_no_points_have_are_refused(matrix, words):
-    with pytest.raises(ValueError, match=words):
+def test_invalid_matrices(matrix, message):
+    with pytest.raises(ValueError, match=message):
         DenseGram(matrix)

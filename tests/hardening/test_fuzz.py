@@ -8,7 +8,6 @@ import sys
 import warnings
 import zipfile
 import zlib
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,9 +17,7 @@ from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_model, of_png, of_zip, png_chunk
 from optional import needs
 from orthodrome import app, load, save
-from orthodrome._core.machine import machine
 from orthodrome.app.inputs import read_data, read_image
-from orthodrome.app.memory import available_memory
 from orthodrome.eigen import hebbian
 from orthodrome.gram import DenseGram
 from orthodrome.spaces import read_tps
@@ -314,35 +311,6 @@ def test_notes_that_no_command_writes_are_refused(notes, tmp_path):
     save(laws.fitted("KernelPCA-gaussian"), tmp_path / "forged.orthodrome", notes=NOTES | notes)
     with pytest.raises(ValueError, match=r"forged.orthodrome has invalid notes"):
         predicted(tmp_path / "forged.orthodrome")
-
-
-SYSTEM = {
-    "cpuinfo": (
-        b"processor\t: 0\nmodel name\t: Abacus 9\nflags\t: fpu\n",
-        "orthodrome._core.machine._CPUINFO",
-        machine,
-    ),
-    "meminfo": (
-        b"MemTotal:  400000 kB\nMemAvailable:  300000 kB\n",
-        "orthodrome.app.memory._MEMINFO",
-        available_memory,
-    ),
-    "memory.max": (b"9223372036854771712\n", "orthodrome.app.memory._LIMITS", available_memory),
-}
-
-
-@how_many
-@pytest.mark.parametrize("kind", SYSTEM)
-def test_changed_system_files_are_no_error(kind, number, tmp_path):
-    content, place, ask = SYSTEM[kind]
-
-    def parse(path):
-        given = ((path, path),) if place.endswith("_LIMITS") else path
-        with mock.patch(place, given):
-            ask()
-
-    found = complaints(parse, tmp_path / "fuzzed", mutants(content, number), name="no error at all")
-    assert not found, "\n".join(found)
 
 
 def test_compressed_zeros_need_their_size(tmp_path):

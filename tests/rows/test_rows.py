@@ -133,7 +133,7 @@ def test_rows_agree_with_the_whole_array(kind, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("weights", [None, np.ones(4096)])
-def test_rows_are_spread_evenly_whatever_their_period(weights):
+def test_rows_are_spread_evenly_if_data_are_periodic(weights):
     kinds, parts = np.arange(4096) % 16, np.arange(4096) // 16
     for random in (None, np.random.default_rng(4)):
         rows, counts = spread_rows(4096, weights, 256, random)

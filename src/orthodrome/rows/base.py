@@ -59,6 +59,15 @@ class Rows(ABC):
     columns: dict[str, Any] = {}  # noqa: RUF012  # never modified: zip makes a new dict
     _check: RowCheck | None = None  # applied to each block; None if the rows are validated
 
+    def _check_rows_by(
+        self, kernel: Kernel, first: Any, n: int, estimator: Any, *, reset: bool
+    ) -> Any:
+        """Let the kernel check each block, set shape and dtype; return the first row, validated."""
+        self._check = RowCheck.of(kernel, first, estimator, reset=reset)
+        valid = self._check(first, 0)
+        self.shape, self.dtype = (n, *valid.shape[1:]), np.dtype(valid.dtype)
+        return valid
+
     def zip(self, **columns: Any) -> Self:
         """Return the same rows with more columns attached; None is skipped."""
         rows = copy.copy(self)

@@ -21,7 +21,6 @@ from .._core.types import Array, Floats, Indices
 from ..kernels import Kernel
 from .base import (
     BlockFunction,
-    RowCheck,
     Rows,
     join_results,
     rows_at,
@@ -74,11 +73,8 @@ class DaskRows(Rows):
         self.array = as_row_blocks(X, owner)
         if not self.array.shape[0]:
             raise ValueError(f"{owner} needs at least one row; the dask array has none.")
-        first = self._fetch(np.zeros(1, dtype=np.intp))
-        self._check = RowCheck.of(kernel, first, estimator, reset=reset)
-        self._first = self._check(first, 0)
-        self.shape = (self.array.shape[0], *self._first.shape[1:])
-        self.dtype = np.dtype(self._first.dtype)
+        first, n = self._fetch(np.zeros(1, dtype=np.intp)), self.array.shape[0]
+        self._first = self._check_rows_by(kernel, first, n, estimator, reset=reset)
 
     @classmethod
     def of(cls, array: Any) -> DaskRows:

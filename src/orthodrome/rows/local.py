@@ -150,14 +150,12 @@ class ArrayRows(_IndexedRows):
         self.mapped = is_memory_map(X)
         floating = self.mapped and X.dtype in (np.float32, np.float64)
         if self.mapped and X.ndim > 1 and not (floating and kernel.takes_vectors):
-            self._check = RowCheck.of(kernel, X[:1], estimator, reset=reset)
-            first = self._check(X[:1], 0)
+            self._check_rows_by(kernel, X[:1], X.shape[0], estimator, reset=reset)
         else:
             with rows_named(X, 0, type(estimator).__name__):
                 X = kernel.validate(X, estimator=estimator, reset=reset)
-            first = X[:1]
+            self.shape, self.dtype = X.shape, np.dtype(X.dtype)
         self.array, self.serial = X, not kernel.threadsafe
-        self.shape, self.dtype = (X.shape[0], *first.shape[1:]), np.dtype(first.dtype)
 
     @classmethod
     def of(cls, X: Any, *, serial: bool = False) -> Self:
@@ -193,11 +191,8 @@ class ZarrRows(_IndexedRows):
                 f"{type(estimator).__name__} needs at least one row and two dimensions; got shape "
                 f"{tuple(X.shape)}. Reshape the array to (n_samples, n_features)."
             )
-        first = X[0:1]
-        self._check = RowCheck.of(kernel, first, estimator, reset=reset)
-        valid = self._check(first, 0)
+        self._check_rows_by(kernel, X[0:1], X.shape[0], estimator, reset=reset)
         self.array, self.serial = X, not kernel.threadsafe
-        self.shape, self.dtype = (X.shape[0], *valid.shape[1:]), np.dtype(valid.dtype)
         chunk = max(1, int((getattr(X, "shards", None) or X.chunks)[0]))
         self._step = chunk * max(1, _BLOCK // chunk)
 
