@@ -2,7 +2,7 @@
 Shapes from landmarks
 =====================
 
-Landmarks on a leaf, a skull or a wing describe its shape, once position, size and rotation are
+Landmarks on a bone, a leaf or a wing describe its shape, once position, size and rotation are
 removed. Shape kernels do this for every estimator. Landmarks come as arrays of shape (n, k, 2),
 complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 """
@@ -10,8 +10,10 @@ complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 # sphinx_gallery_thumbnail_number = 3
 
 # %%
-# Three kinds of outlines with ten landmarks, moved, rotated and scaled at random. They are written
-# to a TPS file and read again. The classes are in the IDs.
+# Vertebrae of mice: six landmarks on each bone, and three groups of mice: control, and selected for
+# large or small body weight. The data are not part of the package; see
+# :func:`orthodrome.datasets.load`. Without them the example uses simulated outlines. The specimens
+# are written to a TPS file and read again. The groups are in the IDs.
 
 import tempfile
 from pathlib import Path
@@ -21,14 +23,21 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 
 from orthodrome import KernelPGA, KernelRidgeRegressionClassifier, plots
-from orthodrome.datasets import make_landmark_shapes
+from orthodrome.datasets import load, make_landmark_shapes
 from orthodrome.spaces import extrinsic_mean, procrustes_distance, read_tps, write_tps
 
-landmarks, kinds = make_landmark_shapes(120, variation=0.6, random_state=2)
-landmarks = 100 * (landmarks - landmarks.min())  # pixels
+try:
+    vertebrae = load("mice_vertebrae", download_if_missing=False)
+    landmarks = vertebrae.landmarks
+    groups = np.array(["control", "large", "small"])[vertebrae.target]
+except FileNotFoundError:
+    print("The vertebrae are not on this machine: using simulated outlines.")
+    landmarks, kinds = make_landmark_shapes(120, variation=0.6, random_state=2)
+    landmarks = 100 * (landmarks - landmarks.min())  # pixels
+    groups = np.array(["round", "star", "wave"])[kinds]
 with tempfile.TemporaryDirectory() as folder:
-    file = Path(folder) / "outlines.tps"
-    write_tps(file, landmarks, ids=[f"{'ABC'[kind]}-{n}" for n, kind in enumerate(kinds)])
+    file = Path(folder) / "specimens.tps"
+    write_tps(file, landmarks, ids=[f"{group}-{n}" for n, group in enumerate(groups)])
     found = read_tps(file)
 X = found.landmarks
 y = np.array([name.split("-")[0] for name in found.ids])
@@ -40,8 +49,10 @@ plots.shapes(X, y, n_columns=3, figure=plt.figure(figsize=(8.4, 3.0)))
 # A mean shape is one specimen of size 1. The kernel ridge regression classifier chooses the class
 # whose shapes combine best to the new one. Leave-one-out chooses bandwidth and ridge.
 
-means = np.stack([extrinsic_mean(X[y == kind]) for kind in "ABC"])
-print(f"distance of the mean shapes of A and B: {procrustes_distance(means)[0, 1]:.3f}")
+names = sorted(set(y))
+means = np.stack([extrinsic_mean(X[y == name]) for name in names])
+distance = procrustes_distance(means)[0, 1]
+print(f"distance of the mean shapes of {names[0]} and {names[1]}: {distance:.3f}")
 
 classifier = KernelRidgeRegressionClassifier("veronese_whitney", sigmas="auto")
 scores = cross_val_score(classifier, X, y, cv=5)
@@ -59,7 +70,7 @@ plots.embedding(
     y,
     ax=plt.figure(figsize=(6.4, 4.8), layout="constrained").subplots(),
     ratios=model.explained_variance_ratio_,
-    title="Outlines, kernel PGA",
+    title="Shapes, kernel PGA",
 )
 plots.shape_modes(model, n_modes=2, figure=plt.figure(figsize=(8.4, 3.6)))
 
