@@ -26,6 +26,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "thumbnails",
     "mathml",
     "repository_pages",
     "command_help",
@@ -33,7 +34,8 @@ extensions = [
     "accuracy",
     "api_names",
 ]
-exclude_patterns = ["_build", "_templates", "images"]
+# docs/guide/defaults.md includes the pages of docs/defaults
+exclude_patterns = ["_build", "_templates", "images", "defaults"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 root_doc = "index"
@@ -75,6 +77,8 @@ sphinx_gallery_conf = {
     "capture_repr": (),
     "download_all_examples": False,
     "show_signature": False,
+    "remove_config_comments": True,
+    "default_thumb_file": str(HERE / "_static/logo.svg"),  # of scripts without figures
     "image_srcset": ["2x"],
     "only_warn_on_example_error": False,
     "abort_on_example_error": False,

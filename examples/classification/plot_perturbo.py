@@ -8,6 +8,8 @@ eigendecomposition per class. The same decomposition gives exact leave-one-out e
 the regularisation.
 """
 
+# sphinx_gallery_thumbnail_panel = (1, 2)
+
 # %%
 # Two half-moons. Darker colours mean higher probability. Far from all data, both classes are
 # equally probable.

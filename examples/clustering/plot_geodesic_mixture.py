@@ -8,6 +8,7 @@ its origin.
 """
 
 # sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_panel = (2, 2)
 
 # %%
 # Three long, thin clusters at right angles to each other on the unit sphere. The linear kernel

@@ -8,6 +8,9 @@ ordinary mean without limit. On the sphere its distance is at most a right angle
 counts.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_panel = (2, 2)
+
 # %%
 # One centre first. Two thirds of the points lie in a crescent; the others are scattered. The
 # surface shows the mean squared geodesic distance from each place of the plane to all points. With

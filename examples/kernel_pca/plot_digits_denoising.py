@@ -24,8 +24,8 @@ train, test, _, y_test = train_test_split(
 noisy = test + 0.25 * np.random.default_rng(0).standard_normal(test.shape)
 
 # %%
-# With the linear kernel, ``inverse_transform`` is that of PCA. With a radial kernel, it finds pre-
-# images. The Gaussian kernel can use more components before noise passes through.
+# With the linear kernel, ``inverse_transform`` is that of PCA. With a radial kernel, it finds
+# pre-images. A Gaussian kernel can keep more components before they also reproduce the noise.
 
 cleaned = {}
 for kernel, n_components in [("linear", 16), ("gaussian", 64)]:

@@ -7,6 +7,8 @@ picture of the digits changes little, and the variance is spread over more compo
 not always help: compare before you use one.
 """
 
+# sphinx_gallery_thumbnail_panel = (1, 2)
+
 # %%
 # The data are 8 x 8 images of handwritten digits that ship with scikit-learn.
 

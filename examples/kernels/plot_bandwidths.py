@@ -8,7 +8,7 @@ close to its linear version. With a small σ all points are at right angles to e
 has neighbours. Useful values lie between.
 """
 
-# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # Radial kernels by distance, with σ = 1. Kernels with a corner at 0 (exponential, spherical)

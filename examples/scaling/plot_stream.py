@@ -7,6 +7,8 @@ keeps a few anchors among the first rows, and the mean and covariance of all row
 ``fit`` passes over batches several times, and can also find the Karcher mean.
 """
 
+# sphinx_gallery_thumbnail_panel = (2, 2)
+
 # %%
 # A source of batches: points near a closed curve in ten dimensions. The second half comes from
 # another part of the curve.

@@ -7,6 +7,8 @@ are matrices again, so that a component can be drawn. The example also compares 
 the arithmetic mean has a larger area than any of the matrices.
 """
 
+# sphinx_gallery_thumbnail_panel = (1, 2)
+
 # %%
 # Ellipses of equal area that turn and stretch together.
 

@@ -7,7 +7,7 @@ removed. Shape kernels do this for every estimator. Landmarks come as arrays of 
 complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 """
 
-# sphinx_gallery_thumbnail_number = 3
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # Vertebrae of mice: six landmarks on each bone, and three groups of mice: control, and selected for
