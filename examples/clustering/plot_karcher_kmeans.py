@@ -55,9 +55,9 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     ax.set_title(f"{name}: {error:.1%} wrong")
 
 # %%
-# Real data: the wines of scikit-learn, standardised, with 20 outliers among 178 wines. k-means again
-# gives clusters to the outliers. All methods with a Gaussian kernel find the three cultivars. The
-# centres of the first are inputs, as in k-means. The others have centres in feature space.
+# Real data: the 178 wines of scikit-learn, standardised, with 20 outliers. k-means again gives
+# clusters to the outliers. All methods with a Gaussian kernel find the three cultivars. The centres
+# of the first are inputs, as in k-means. The others have centres in feature space.
 
 X, y = load_wine(return_X_y=True)
 X = np.vstack([StandardScaler().fit_transform(X), rng.uniform(-15, 15, size=(20, 13))])

@@ -182,7 +182,7 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     outliers; then the cut must also be below 0.001. Of more than 2000 distinct rows, a sample is
     compared. The Gaussian kernel is used without comparison for ``laplacian="kernel-pca"``, with
     anchors, for rows read in blocks and for fewer than 40 distinct rows.
-    :doc:`/defaults/clustering` has the measurements behind this rule.
+    :doc:`/guide/defaults` has the measurements behind this rule.
 
     With nystroem the similarities are inner products of features F, not normalised,
     :math:`K \approx F F^\top`. With as many anchors as the rank of K the result is exact. N is a
