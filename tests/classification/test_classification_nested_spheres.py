@@ -167,6 +167,31 @@ def test_points_without_a_place_count_as_errors():
         assert model.cv_scores_[0] in allowed
 
 
+# ------------------------------------------------------------------ anchors
+
+
+@pytest.mark.parametrize("p", [2.0, "cv"])
+def test_as_many_anchors_as_the_rank_give_the_exact_classifier(p):
+    X, y = three_classes(40)
+    X = np.column_stack([X, np.ones(40)])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    options = {"kernel": "linear", "p": p, "ps": (1.0, 2.0), "cv": 3, "random_state": 0}
+    exact = estimator(3, **options).fit(X, y)
+    found = estimator(3, n_anchors=X.shape[1], **options).fit(X, y)
+    assert found.decomposition_.n_anchors_ == X.shape[1]
+    assert found.p_ == exact.p_
+    np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=1e-3)
+
+
+def test_anchors_need_less_memory():
+    X, y = load_digits(return_X_y=True)
+    options = {"kernel": "gaussian", "memory_budget": "8MiB", "random_state": 0}
+    with pytest.raises(ValueError, match=r"Gram matrix of 600 points.* 8 MiB.*n_anchors"):
+        estimator(10, **options).fit(X[:600], y[:600])
+    model = estimator(10, n_anchors=100, **options).fit(X[:600], y[:600])
+    assert model.score(X[600:1200], y[600:1200]) > 0.85
+
+
 # ------------------------------------------------------------------ data and errors
 
 

@@ -243,18 +243,6 @@ def test_given_distances_that_tie_are_ranked_by_row_number():
     assert_both(H, L, DenseGram(K), L, metric="precomputed")
 
 
-def test_duplicates_are_neighbours_of_each_other_and_not_of_themselves():
-    """Points of eighths about 0, so that equal distances are computed as equal."""
-    X = np.round(8 * data(12, 3)) / 8
-    X = np.vstack([X, -X, X[:6], -X[:6]])
-    E = X[:, :2]
-    assert_both(euclidean(X) ** 2, euclidean(E) ** 2, X, E)
-    equal = np.ones((9, 2))
-    assert_both(np.zeros((9, 9)), euclidean(E[:9]), equal, E[:9])
-    Y = np.repeat(data(21, 13), 3, axis=0)  # rounding may swap copies of one point, no more
-    assert neighborhood_preservation(Y, 3 * Y)[2::3].min() > 0.99
-
-
 @pytest.mark.parametrize("levels", [2, 3, 17])
 def test_distances_of_integers_that_tie_are_ranked_by_row_number(levels):
     """As the documentation says: rounding must not decide, in either space."""
@@ -284,31 +272,15 @@ def test_area_by_hand():
     assert isinstance(neighborhood_area(Q), float)
 
 
-@pytest.mark.parametrize("scale", ["log", "linear"])
-def test_area_of_perfect_and_random_embeddings(scale):
-    assert neighborhood_area(np.ones(50), scale=scale) == 1
-    assert neighborhood_area([1 + 1e-15, 1.0, 1.0], scale=scale) == pytest.approx(1, rel=1e-12)
-    chance = np.arange(1, 51) / 50
-    assert neighborhood_area(chance, scale=scale) == pytest.approx(0, abs=1e-14)
-
-
 def test_invalid_quality():
     for quality, scale, message in (
         ([1.0], "log", r"at least three points.*got shape \(1,\)"),
         ([[1.0, 1.0]], "log", r"at least three points.*got shape \(1, 2\)"),
-        ([0.5, np.nan, 1.0], "log", "quality contains NaN"),
         ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area .* from -0.01 to 1"),
         ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area .* from 0.5 to 1.01"),
-        ([0.5, 1.0, 1.0], "cubic", "scale of neighborhood_area must be one of 'log', 'linear'"),
     ):
         with pytest.raises(ValueError, match=message):
             neighborhood_area(quality, scale=scale)
-
-
-def with_nan(array):
-    array = array.copy()
-    array[3, 1] = np.nan
-    return array
 
 
 @pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
@@ -317,11 +289,6 @@ def with_nan(array):
     [
         ({"embedding": data(N - 1)}, f"one row per row of X, {N}; got {N - 1}"),
         ({"X": data(1), "embedding": data(1)}, "at least two points; got 1"),
-        ({"embedding": with_nan(data())}, "Input embedding contains NaN"),
-        (
-            {"metric": "cosine"},
-            "metric of the embedding must be one of 'euclidean', 'geodesic', 'p",
-        ),
         ({"metric": "precomputed"}, r"a matrix of distances, must be a square matrix; got shape"),
         ({"metric": "precomputed", "embedding": data(N, N)}, "a matrix of distances, must be symm"),
         ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None if X is a Gram"),

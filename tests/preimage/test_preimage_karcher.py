@@ -184,13 +184,6 @@ def test_a_constant_length_is_divided_out():
     np.testing.assert_allclose(kernel(X), same(X / 3), atol=1e-10)
 
 
-def test_bad_references():
-    with pytest.raises(ValueError, match="reference of geodesic_kernel must be one of"):
-        geodesic_kernel("gaussian", cloud(), reference="median")
-    with pytest.raises(ValueError, match="geodesic_kernel needs the inputs"):
-        geodesic_kernel("precomputed", np.eye(3))
-
-
 @pytest.mark.parametrize("reference", ["preimage", "mean"])
 @pytest.mark.parametrize("base", ["gaussian", Gaussian(), Matern()], ids=str)
 def test_clones_keep_the_scale(base, reference):

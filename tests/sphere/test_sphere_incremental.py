@@ -173,16 +173,3 @@ def test_accuracy_for_sorted_and_shuffled_rows(digits, order, size, measured):
     assert origin.converged
     assert (origin.drift > 0.2) == (order == "sorted")
     assert np.all(np.array(errors(origin, f, lengths)) <= 1.5 * np.array(measured))
-
-
-@pytest.mark.parametrize(("n", "size"), [(1, 10), (100, 1), (100, 10), (100, 2048)])
-def test_equal_rows(n, size):
-    row, half = np.array([0.6, 0.8, 0.0]), np.full(n, 0.5)
-    for base in (row, np.eye(3)[0]):
-        origin = moments_of(np.tile(row, (n, 1)), None, half, base=base, sample_size=size).origin()
-        np.testing.assert_allclose(origin.point, row, atol=1e-14)
-        np.testing.assert_allclose(origin.covariance, 0, atol=1e-14)
-        assert origin.total == pytest.approx(np.arccos(0.5) ** 2)
-        assert origin.term_size == pytest.approx(1)
-        assert origin.drift == pytest.approx(distance(base, row), abs=1e-14)
-        assert origin.converged

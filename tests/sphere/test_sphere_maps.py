@@ -157,14 +157,12 @@ def test_tangents_must_be_orthogonal_up_to_rounding(dtype):
             exp(tangents, base_point=base)
 
 
-BAD = [np.nan, 1.0, 0.0]
 TWO = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: log([E1, BAD], base_point=E1), "contains NaN"),
         (lambda: log(E1, base_point=[E1]), "base_point must be a single point, one-dim"),
         # also where NumPy would stretch a single number over all coordinates
         (lambda: log(TWO, base_point=[1.0]), "points must have 1 coordinates; got 3"),
@@ -176,10 +174,6 @@ TWO = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
             r"row 1 \(length 1e\+02\) has inner product 3 with it",
         ),
         (lambda: exp([1e-5, 1e-5, 0.0], base_point=E1), r"row 0 \(.*\) has inner product 1e-05 "),
-        (
-            lambda: log([1.0, 0.0], base_point=["a", "b"]),
-            "base_point of log must hold numbers",
-        ),
         (lambda: log_at_pole([[0.0, 1.0], [-1.0, 0.0]]), r"\(row 1\) is antipodal"),
     ],
 )
@@ -191,9 +185,9 @@ def test_invalid_input(call, message):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lengths_that_overflow_are_refused(dtype):
     largest = np.finfo(dtype).max
-    with pytest.raises(ValueError, match="length of row 1 of coordinates overflows in float"):
+    with pytest.raises(ValueError, match="length of tangent 1 overflows in float"):
         exp_at_pole(np.array([[0, 0], [largest, largest]], dtype))
-    with pytest.raises(ValueError, match="length of row 0 of tangents overflows in float"):
+    with pytest.raises(ValueError, match="length of tangent 0 overflows in float"):
         exp(np.array([0, largest, largest], dtype), base_point=np.array(E1, dtype))
     far = np.full((2, 3), largest / 2, dtype)
     for call in (

@@ -82,7 +82,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_components : int, default=8
+    n_components : int, default=16
         Maximum number of features, D.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
@@ -107,7 +107,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     cv : int, splitter or iterable, default=5
         Folds of ``p="cv"``, as in scikit-learn; an integer is a number of stratified folds, which
         is limited to the size of the smallest class, but not below 2.
-    negligible : float, default=1e-3
+    negligible : float, default=0.01
         Principal directions with at most this fraction of the variance are not searched. 0 fits all
         levels, as in the paper.
     n_anchors : int, optional
@@ -193,7 +193,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     def __init__(
         self,
-        n_components: int = 8,
+        n_components: int = 16,
         kernel: Any = "gaussian",
         *,
         p: float | str = 2.0,
@@ -202,7 +202,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         C: float = 1.0,
         ps: Sequence[float] = (0.5, 1.0, 1.5, 2.0),
         cv: Any = 5,
-        negligible: float = 1e-3,
+        negligible: float = 0.01,
         n_anchors: int | None = None,
         memory_budget: str | float = "2GiB",
         random_state: Any = None,

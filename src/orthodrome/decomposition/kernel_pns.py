@@ -50,7 +50,7 @@ class KernelPNS(ExplicitDecomposition):
     sphere : {"great", "small", "bic", "test"}, default="great"
         The allowed subspheres; see :func:`orthodrome.sphere.nested_spheres`. "small" is the
         paper's.
-    negligible : float, default=1e-3
+    negligible : float, default=0.01
         Principal directions with at most this fraction of the variance become great subspheres
         without a search, which is much faster. 0 fits all levels, as in the paper.
     max_iter : int, default=2000
@@ -158,7 +158,7 @@ class KernelPNS(ExplicitDecomposition):
         *,
         p: float = 2.0,
         sphere: str = "great",
-        negligible: float = 1e-3,
+        negligible: float = 0.01,
         max_iter: int = 2000,
         solver: Any = "auto",
         n_anchors: int | None = None,

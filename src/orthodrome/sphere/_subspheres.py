@@ -123,8 +123,8 @@ def fit_subsphere(
     Newton's method, with reweighted least squares where second derivatives are not positive. The
     search starts from the directions of minimum spread. For p < 2 outliers may disturb these, so it
     also starts from the best of many subspheres through random points (up to 16 coordinates). For
-    p < 1, which has many minima, each start is also optimised for p = 2 and p = 1 first. The best
-    result is returned.
+    p < 1, which has many minima, it also starts from the best subspheres for p = 2 and p = 1. The
+    best result is returned.
 
     Parameters
     ----------
@@ -149,13 +149,11 @@ def fit_subsphere(
     starts = [(axis, search.best_radius(axis)) for axis in search.principal_axes()]
     if p < 2:
         starts += search.through_points(p)
-    ends = []
-    for axis, radius in starts:
-        ends.append(search.run(axis, radius, p))
-        if p < 1:
-            squared = search.run(axis, radius, 2.0)
-            absolute = search.run(squared.axis, squared.radius, 1.0)
-            ends += [search.run(end.axis, end.radius, p) for end in (squared, absolute)]
+    if p < 1:
+        squared = search.run(*starts[0], 2.0)
+        absolute = search.run(squared.axis, squared.radius, 1.0)
+        starts += [(end.axis, end.radius) for end in (squared, absolute)]
+    ends = [search.run(axis, radius, p) for axis, radius in starts]
     best = min(ends, key=lambda end: end.objective)
     skewness = float(search.weights @ best.residuals(points) ** 3)
     flip = skewness < 0 if great else best.radius > np.pi / 2

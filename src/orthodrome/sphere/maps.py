@@ -128,7 +128,11 @@ def exp(tangents: ArrayLike, *, base_point: ArrayLike) -> Array:
     """
     b = _base(base_point, "exp")
     t = _vectors(tangents, "tangents", "exp", len(b))
-    lengths = _finite_norms(t, "tangents")
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = _norms(t)
+    if not np.all(np.isfinite(lengths)):
+        row = int(np.argmin(np.isfinite(lengths)))
+        raise ValueError(f"The length of tangent {row} overflows in {t.dtype}. Scale it down.")
     inner = np.abs(t @ b)
     # an inner product up to this hardly changes the length of the result; short tangents are mostly
     # rounding errors
@@ -139,7 +143,9 @@ def exp(tangents: ArrayLike, *, base_point: ArrayLike) -> Array:
             f"tangents must be orthogonal to base_point; row {row} (length {lengths[row]:.2g}) has "
             f"inner product {inner[row]:.2g} with it. Project it onto the tangent space first."
         )
-    points = np.cos(lengths)[:, None] * b + _tangential_part(t, lengths)
+    # normalise first, since a factor sin‖t‖ / ‖t‖ would underflow for huge t
+    directions = t / np.where(lengths > 0, lengths, 1)[:, None]
+    points = np.cos(lengths)[:, None] * b + np.sin(lengths)[:, None] * directions
     return points.reshape(np.shape(tangents))
 
 
@@ -163,8 +169,8 @@ def exp_at_pole(coordinates: ArrayLike) -> Array:
     array([[1., 0., 0.]])
     """
     t = _vectors(coordinates, "coordinates", "exp_at_pole")
-    lengths = _finite_norms(t, "coordinates")
-    return np.column_stack([np.cos(lengths), _tangential_part(t, lengths)])
+    tangents = np.column_stack([np.zeros(len(t), dtype=t.dtype), t])
+    return exp(tangents, base_point=np.eye(1, tangents.shape[1], dtype=t.dtype)[0])
 
 
 def log_at_pole(points: ArrayLike) -> Array:
@@ -336,21 +342,3 @@ def _norms(vectors: Array) -> Array:
     scales = np.abs(vectors).max(axis=1, initial=0.0)
     scales = np.where(scales > 0, scales, 1).astype(vectors.dtype)
     return scales * np.linalg.norm(vectors / scales[:, None], axis=1)
-
-
-def _finite_norms(vectors: Array, name: str) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = _norms(vectors)
-    if not np.all(np.isfinite(lengths)):
-        row = int(np.argmin(np.isfinite(lengths)))
-        raise ValueError(
-            f"The length of row {row} of {name} overflows in {vectors.dtype}. Scale it down."
-        )
-    return lengths
-
-
-def _tangential_part(tangents: Array, lengths: Array) -> Array:
-    """Return sin‖t‖ t/‖t‖, or 0 if t = 0. Normalising first avoids overflow for huge t."""
-    present = lengths > 0
-    directions = tangents / np.where(present, lengths, 1)[:, None].astype(tangents.dtype)
-    return np.where(present, np.sin(lengths), 1)[:, None].astype(tangents.dtype) * directions

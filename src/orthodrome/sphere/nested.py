@@ -33,7 +33,7 @@ CHOICES = ("great", "small", "bic", "test")
 _RANK = 1e-12  # directions with a smaller fraction of the trace are dropped
 _NO_LENGTH = 1e-12  # shorter projections of unit vectors onto the span are rounding errors
 _SIGNIFICANCE = 0.05  # level of the likelihood-ratio test
-_EXTREME = 64  # points above 2^64 or below 2^-64 are scaled to avoid overflow and underflow
+_TINY = float(np.finfo(np.float64).tiny)
 _RENEWAL = 0.9  # compute principal coordinates again when this fraction of the dimension remains
 
 
@@ -224,10 +224,9 @@ class NestedSpheres:
     def _descend(self, points: ArrayLike, dimension: int) -> tuple[Floats, list[Floats]]:
         """Project points onto the subsphere of a dimension; also return the residuals."""
         given = _matrix(points, "points", self.basis.shape[0])
-        # divide by powers of 2 where squares would overflow or underflow
-        powers = np.frexp(np.abs(given).max(axis=1))[1]
-        powers[np.abs(powers) < _EXTREME] = 0
-        local = _project_to_span(np.ldexp(given, -powers[:, None]), self.basis)
+        # scale, since squares of huge or tiny numbers would overflow or underflow
+        largest = np.abs(given).max(axis=1, keepdims=True)
+        local = _project_to_span(given / np.maximum(largest, _TINY), self.basis)
         n_kept = max(dimension + 1, self.basis.shape[1] - self.n_outer)
         local, outer, _ = _split_outer(local, n_kept)
         residuals = list(outer.T[::-1])
@@ -239,10 +238,8 @@ class NestedSpheres:
     def _lift(self, local: Floats, residuals: Floats) -> Floats:
         """Map points of a subsphere to the sphere, with given residuals from each larger one."""
         n_inner = max(len(residuals) - self.n_outer, 0)
-        for subsphere, signed in zip(
-            self.subspheres[:n_inner][::-1], residuals[:n_inner], strict=True
-        ):
-            local = subsphere.lift(local, signed)
+        for level, signed in enumerate(residuals[:n_inner], start=1):
+            local = self.subspheres[n_inner - level].lift(local, signed)
         # each outer residual ρ adds the coordinate -sin ρ and multiplies the others by cos ρ
         outer = residuals[n_inner:].T
         scales = np.cumprod(np.cos(outer)[:, ::-1], axis=1)[:, ::-1]
@@ -257,7 +254,7 @@ def nested_spheres(
     *,
     p: float = 2.0,
     sphere: str = "great",
-    negligible: float = 1e-3,
+    negligible: float = 0.01,
     max_iter: int = 2000,
     callback: Callback | None = None,
 ) -> NestedSpheres:
@@ -280,7 +277,7 @@ def nested_spheres(
         The kind of subspheres. "great": great subspheres only. "small": any radius, as in the
         paper. "bic": at each level the kind with the lower Bayesian information criterion. "test":
         a small subsphere if a likelihood-ratio test at the 5 % level rejects the great one.
-    negligible : float, default=1e-3
+    negligible : float, default=0.01
         Principal directions with at most this fraction of the variance are outer levels. 0 fits
         every level, as in the paper.
     max_iter : int, default=2000
@@ -489,9 +486,9 @@ def _fit_level(
     if sphere in ("small", "great"):
         return fit(great=sphere == "great")
     small, great = fit(great=False), fit(great=True)
-    n, tiny = float(weights.sum()), np.finfo(np.float64).tiny
+    n = float(weights.sum())
     sizes = [weights @ np.abs(found.residuals(local)) ** p for found in (great, small)]
-    log_sizes = [np.log(max(float(size), tiny)) for size in sizes]
+    log_sizes = np.log(np.maximum(sizes, _TINY))
     ratio = 2 * n / p * float(log_sizes[0] - log_sizes[1])
     limit = np.log(n) if sphere == "bic" else float(chi2.isf(_SIGNIFICANCE, 1))
     return small if ratio > limit else great
