@@ -261,10 +261,17 @@ def failing(rows, start):
 failing.rows_at_once = 10
 
 
+def failing_at_once(rows, start):
+    raise ValueError("Row 3 of X is wrong.")
+
+
 @pytest.mark.parametrize("kind", ["array", "dask", "list"])
 def test_errors_of_a_function_name_the_block(kind, tmp_path):
+    source = rows_of(KINDS[kind](data(), tmp_path))
     with pytest.raises(ValueError, match=r"Row 3 .*from row \d+ of the data"):
-        rows_of(KINDS[kind](data(), tmp_path)).reduce(failing)
+        source.reduce(failing)
+    with pytest.raises(ValueError, match=r"^Row 3 of X is wrong\.$"):
+        source.map(failing_at_once)
 
 
 @pytest.mark.parametrize("shape", [(), (5,), (0, 3)])

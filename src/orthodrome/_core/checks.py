@@ -105,7 +105,8 @@ def as_array(values: Any, name: str, owner: str) -> Array:
     try:
         return np.asarray(values)
     except ValueError:
-        raise invalid(name, owner, "one array", "lists of unequal length") from None
+        message = f"{name} of {owner} must be one array; got lists of unequal length."
+        raise ValueError(message) from None
 
 
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
@@ -243,8 +244,8 @@ def check_sample_weight(
     """Return a copy of the weights as float64 of shape (n_samples,); None stays None.
 
     A weight is the number of repetitions of a row. Weights must be finite and nonnegative. They
-    must not all be zero, unless `allow_zeros` is set (for one of several batches). If `dtype` is
-    given, their sum must be in the range for which products do not overflow or underflow.
+    must not all be zero, unless `allow_zeros` is set (for one of several batches). Products of
+    their sum with data of `dtype`, by default float64, must not overflow or underflow.
     """
     if sample_weight is None:
         return None
