@@ -36,9 +36,17 @@ def finite_squared_norms(X: Any) -> Array:
 def unit_rows(X: Any) -> Any:
     """Return the rows of an array or sparse array divided by their lengths; zero rows stay zero.
 
-    Each row is first divided by its largest entry, so that no square overflows or underflows.
+    Each row is first divided by a power of two near its largest entry, which is exact, so that no
+    square overflows or underflows. (``normalize`` regards rows shorter than 1e-15 as zero.)
     """
-    return normalize(normalize(X, norm="max"))
+    sparse = scipy.sparse.issparse(X)
+    largest = abs(X).max(axis=1)
+    powers = -np.frexp(np.ravel(largest.toarray() if sparse else largest))[1]
+    if not sparse:
+        return normalize(np.ldexp(X, powers[:, None]), copy=False)
+    scaled = X.copy()
+    scaled.data = np.ldexp(X.data, np.repeat(powers, np.diff(X.indptr)))
+    return normalize(scaled, copy=False)
 
 
 def largest_entry(X: Any) -> float:
