@@ -21,32 +21,7 @@ from laws_kernels import (
 )
 from measuring import measurement
 from oracles import Vector, digits, dot, exact, mpmath, norm, squared_distance, vector
-from orthodrome.kernels import (
-    AdditiveChi2,
-    Chi2,
-    Circular,
-    ComplexGaussian,
-    Cosine,
-    Exponential,
-    FullProcrustes,
-    Gaussian,
-    Geodesic,
-    HermitianLinear,
-    Laplacian,
-    Linear,
-    Log,
-    LogEuclidean,
-    Matern,
-    Normalized,
-    Polynomial,
-    Power,
-    RationalQuadratic,
-    RiemannianShape,
-    Sigmoid,
-    Spherical,
-    VeroneseWhitney,
-    Wave,
-)
+from orthodrome import kernels
 from orthodrome.kernels.radial import squared_distances
 from orthodrome.sphere import geodesic_distances
 
@@ -57,16 +32,16 @@ POWERS = (1e-2, 1.0, 1.7, 30.0)
 
 #: Kernels of a scale, with their profiles.
 FAMILIES: dict[str, list[tuple[Callable[[float], Any], Any]]] = {
-    "gaussian": [(Gaussian, gaussian)],
-    "exponential": [(Exponential, exponential)],
-    "matern_closed": [(partial(Matern, nu), matern(nu)) for nu in CLOSED],
-    "matern": [(partial(Matern, nu), matern(nu)) for nu in ORDERS],
+    "gaussian": [(kernels.Gaussian, gaussian)],
+    "exponential": [(kernels.Exponential, exponential)],
+    "matern_closed": [(partial(kernels.Matern, nu), matern(nu)) for nu in CLOSED],
+    "matern": [(partial(kernels.Matern, nu), matern(nu)) for nu in ORDERS],
     "rational_quadratic": [
-        (partial(RationalQuadratic, alpha), rational_quadratic(alpha)) for alpha in POWERS
+        (partial(kernels.RationalQuadratic, alpha), rational_quadratic(alpha)) for alpha in POWERS
     ],
-    "spherical": [(Spherical, spherical)],
-    "circular": [(Circular, circular)],
-    "wave": [(Wave, wave)],
+    "spherical": [(kernels.Spherical, spherical)],
+    "circular": [(kernels.Circular, circular)],
+    "wave": [(kernels.Wave, wave)],
 }
 #: Their values do not have all digits where they are tiny.
 ABSOLUTE = ("spherical", "circular", "wave")
@@ -158,7 +133,7 @@ def of_squared_distances(dtype: Any) -> Iterator[Any]:
     with digits(340):
         for d in (3, 60):
             X = clouds(dtype, d)
-            found = squared_distances(*[Gaussian(1.0).fit(X).prepare(X)] * 2)
+            found = squared_distances(*[kernels.Gaussian(1.0).fit(X).prepare(X)] * 2)
             rows = [vector(row) for row in X]
             for i, x in enumerate(rows):
                 for j in range(i):
@@ -205,10 +180,10 @@ def of_power_and_log(dtype: Any) -> Iterator[Any]:
     with digits(340):
         for beta in (0.5, 1.0, 2.0):
             half = mpmath.mpf(beta) / 2
-            for found, x, y in pairs_of(X, Y, Power(beta)):
+            for found, x, y in pairs_of(X, Y, kernels.Power(beta)):
                 right = squared_distance(x, y) ** half
                 yield abs(found + right) / right if right else abs(found)
-            for found, x, y in pairs_of(X, Y, Log(beta)):
+            for found, x, y in pairs_of(X, Y, kernels.Log(beta)):
                 right = mpmath.log1p(squared_distance(x, y) ** half)
                 yield abs(found + right) / right if right else abs(found)
 
@@ -217,13 +192,13 @@ def of_power_and_log(dtype: Any) -> Iterator[Any]:
 def of_dot_products(dtype: Any) -> Iterator[Any]:
     X, Y = two_sets(dtype)
     with digits(60):
-        for found, x, y in pairs_of(X, Y, Linear()):
+        for found, x, y in pairs_of(X, Y, kernels.Linear()):
             yield abs(found - dot(x, y)) / (norm(x) * norm(y))
         gamma, c, degree = 0.25, 0.5, 7
-        for found, x, y in pairs_of(X, Y, Polynomial(degree, gamma, c)):
+        for found, x, y in pairs_of(X, Y, kernels.Polynomial(degree, gamma, c)):
             size = degree * (gamma * norm(x) * norm(y) + c) ** degree
             yield abs(found - (gamma * dot(x, y) + c) ** degree) / size
-        for found, x, y in pairs_of(X, Y, Sigmoid(gamma, c)):
+        for found, x, y in pairs_of(X, Y, kernels.Sigmoid(gamma, c)):
             yield abs(found - mpmath.tanh(gamma * dot(x, y) + c)) / (1 + norm(x) * norm(y))
 
 
@@ -245,7 +220,7 @@ def chi2(x: Vector, y: Vector) -> Any:
     return mpmath.fsum((a - b) ** 2 / (a + b) for a, b in zip(x, y, strict=True))
 
 
-NORMALIZED = Normalized(Polynomial(5, 0.25, 1.0))
+NORMALIZED = kernels.Normalized(kernels.Polynomial(5, 0.25, 1.0))
 
 
 @measurement("kernels.cosine")
@@ -256,7 +231,7 @@ def of_cosine(dtype: Any) -> Iterator[Any]:
     with digits(60):
         for length in lengths:
             Y = X / np.linalg.norm(X.astype(float), axis=1, keepdims=True) * length
-            for found, x, y in pairs_of(Y.astype(dtype), X, Cosine()):
+            for found, x, y in pairs_of(Y.astype(dtype), X, kernels.Cosine()):
                 yield abs(found - cosine(x, y))
 
 
@@ -278,30 +253,30 @@ def exponential_errors(dtype: Any, kernel: Any, formula: Any) -> Iterator[Any]:
 @measurement("kernels.laplacian")
 def of_laplacian(dtype: Any) -> Iterator[Any]:
     with digits(60):
-        yield from exponential_errors(dtype, Laplacian(gamma=0.5), city_block)
+        yield from exponential_errors(dtype, kernels.Laplacian(gamma=0.5), city_block)
 
 
 @measurement("kernels.chi2")
 def of_chi2(dtype: Any) -> Iterator[Any]:
     with digits(60):
-        for found, x, y in pairs_of(*two_sets(dtype, positive=True), AdditiveChi2()):
+        for found, x, y in pairs_of(*two_sets(dtype, positive=True), kernels.AdditiveChi2()):
             right = chi2(x, y)
             yield abs(found + right) / right if right else abs(found)
-        yield from exponential_errors(dtype, Chi2(gamma=0.5), chi2)
+        yield from exponential_errors(dtype, kernels.Chi2(gamma=0.5), chi2)
 
 
 @measurement("distances.from_values")
 def of_distances_from_values(dtype: Any) -> Iterator[Any]:
     """Errors of θ² where only k is known."""
     X, Y = two_sets(dtype, positive=True)
-    kernels: dict[Any, Callable[[Vector, Vector], Any]] = {
-        Laplacian(gamma=0.5): lambda x, y: mpmath.exp(-city_block(x, y) / 2),
-        Chi2(gamma=0.5): lambda x, y: mpmath.exp(-chi2(x, y) / 2),
-        Cosine(): cosine,
+    formulas: dict[Any, Callable[[Vector, Vector], Any]] = {
+        kernels.Laplacian(gamma=0.5): lambda x, y: mpmath.exp(-city_block(x, y) / 2),
+        kernels.Chi2(gamma=0.5): lambda x, y: mpmath.exp(-chi2(x, y) / 2),
+        kernels.Cosine(): cosine,
         NORMALIZED: normalized,
     }
     with digits(60):
-        for kernel, formula in kernels.items():
+        for kernel, formula in formulas.items():
             found = geodesic_distances(X, Y, kernel=kernel)
             for i, x in enumerate(map(vector, X)):
                 for j, y in enumerate(map(vector, Y)):
@@ -314,7 +289,7 @@ def of_geodesic_kernel(dtype: Any) -> Iterator[Any]:
     """Errors of inner products of Log maps, relative to the larger squared length."""
     X, Y = two_sets(dtype)
     reference, sigma = X[3], exact(2.0)
-    kernel = Geodesic(Gaussian(2.0), reference)
+    kernel = kernels.Geodesic(kernels.Gaussian(2.0), reference)
     with digits(120):
 
         def k(x: Vector, y: Vector) -> Any:
@@ -360,10 +335,12 @@ def hermitian(u: Vector, v: Vector) -> Any:
 
 #: Kernels of σ = 1/2, as functions of the Hermitian product of pre-shapes.
 SHAPE_KERNELS: dict[Any, Callable[[Any], Any]] = {
-    VeroneseWhitney(0.5): lambda product: mpmath.exp(-4 * (1 - abs(product) ** 2)),
-    FullProcrustes(0.5): lambda product: mpmath.exp(-2 * (1 - abs(product) ** 2)),
-    RiemannianShape(0.5): lambda product: mpmath.exp(-2 * mpmath.acos(min(abs(product), 1)) ** 2),
-    HermitianLinear(): lambda product: product,
+    kernels.VeroneseWhitney(0.5): lambda product: mpmath.exp(-4 * (1 - abs(product) ** 2)),
+    kernels.FullProcrustes(0.5): lambda product: mpmath.exp(-2 * (1 - abs(product) ** 2)),
+    kernels.RiemannianShape(0.5): lambda product: mpmath.exp(
+        -2 * mpmath.acos(min(abs(product), 1)) ** 2
+    ),
+    kernels.HermitianLinear(): lambda product: product,
 }
 
 
@@ -384,7 +361,7 @@ def of_shape_kernels(dtype: Any) -> Iterator[Any]:
 @measurement("kernels.complex_gaussian")
 def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
     Z = landmarks(dtype)
-    kernel = ComplexGaussian(0.5).fit(Z)
+    kernel = kernels.ComplexGaussian(0.5).fit(Z)
     block = kernel(Z)
     with digits(40):
         center = preshape(kernel.mean_[:, 0] + 1j * kernel.mean_[:, 1])
@@ -404,7 +381,7 @@ def of_complex_gaussian(dtype: Any) -> Iterator[Any]:
 def of_distances_between_shapes(dtype: Any) -> Iterator[Any]:
     """Errors of angles under the Veronese-Whitney kernel."""
     Z = landmarks(dtype)
-    found = geodesic_distances(Z, kernel=VeroneseWhitney(0.5))
+    found = geodesic_distances(Z, kernel=kernels.VeroneseWhitney(0.5))
     with digits(60):
         shapes = [preshape(z) for z in Z]
         for i, j in zip(*np.tril_indices(len(Z), -1), strict=True):
@@ -426,7 +403,7 @@ def of_log_euclidean(dtype: Any) -> Iterator[Any]:
     A = np.array(matrices).astype(dtype)
     A = (A + A.transpose(0, 2, 1)) / 2
     sigma = 8.0
-    block = LogEuclidean(sigma)(A)
+    block = kernels.LogEuclidean(sigma)(A)
     with digits(60):
         logs, conditions = [], []
         for each in A:

@@ -13,31 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from oracles import digits, mpmath, squared_distance, vector
-from orthodrome.kernels import (
-    RBF,
-    AdditiveChi2,
-    Chi2,
-    Circular,
-    Cosine,
-    Embedded,
-    Exponential,
-    FromCallable,
-    Gaussian,
-    Geodesic,
-    Kernel,
-    Laplacian,
-    Linear,
-    Log,
-    Matern,
-    Normalized,
-    Polynomial,
-    Power,
-    Radial,
-    RationalQuadratic,
-    Sigmoid,
-    Spherical,
-    Wave,
-)
+from orthodrome import kernels
 
 DIGITS = 60
 SIGMA = 1.5
@@ -137,12 +113,12 @@ def squared_plus_one(X, Y):
 class Case:
     """A kernel with numbers for parameters and k(x, y) of two rows of three numbers, slowly."""
 
-    kernel: Kernel
+    kernel: kernels.Kernel
     oracle: Callable[..., float]
     profile: Callable | None = None
     nonnegative: bool = False
 
-    def make(self) -> Kernel:
+    def make(self) -> kernels.Kernel:
         return clone(self.kernel)
 
     def data(self, n: int, seed: int = 0, dtype=np.float64) -> np.ndarray:
@@ -155,7 +131,7 @@ class Case:
         return np.array([[self.oracle(x.tolist(), y.tolist()) for y in Y] for x in X])
 
 
-def radial(kernel: Kernel, profile: Callable, embedding=None) -> Case:
+def radial(kernel: kernels.Kernel, profile: Callable, embedding=None) -> Case:
     """A case whose oracle is a function of the squared distance, in mpmath."""
 
     def oracle(x, y) -> float:
@@ -167,44 +143,51 @@ def radial(kernel: Kernel, profile: Callable, embedding=None) -> Case:
     return Case(kernel, oracle, profile)
 
 
-def scaled(kernel_class: type[Radial], profile: Callable, **parameters) -> Case:
+def scaled(kernel_class: type[kernels.Radial], profile: Callable, **parameters) -> Case:
     return radial(kernel_class(sigma=SIGMA, **parameters), partial(profile, sigma=SIGMA))
 
 
 ORDERS = [0.5, 0.7, 1.5, 2.5, 3.2, 40.3, 90.5, math.inf]
 CASES = {
-    "gaussian": scaled(Gaussian, gaussian),
-    "rbf": radial(RBF(gamma=0.25), lambda s: mpmath.exp(-s / 4)),
-    "exponential": scaled(Exponential, exponential),
-    **{f"matern-{nu}": scaled(Matern, matern(nu), nu=nu) for nu in ORDERS},
-    "rational_quadratic": scaled(RationalQuadratic, rational_quadratic(1.7), alpha=1.7),
-    "spherical": scaled(Spherical, spherical),
-    "circular": scaled(Circular, circular),
-    "wave": scaled(Wave, wave),
-    "power-1": radial(Power(beta=1.0), lambda s: -mpmath.sqrt(s)),
-    "power-2": radial(Power(beta=2.0), lambda s: -s),
-    "log-1": radial(Log(beta=1.0), lambda s: -mpmath.log1p(mpmath.sqrt(s))),
-    "log-2": radial(Log(beta=2.0), lambda s: -mpmath.log1p(s)),
-    "linear": Case(Linear(), dot),
+    "gaussian": scaled(kernels.Gaussian, gaussian),
+    "rbf": radial(kernels.RBF(gamma=0.25), lambda s: mpmath.exp(-s / 4)),
+    "exponential": scaled(kernels.Exponential, exponential),
+    **{f"matern-{nu}": scaled(kernels.Matern, matern(nu), nu=nu) for nu in ORDERS},
+    "rational_quadratic": scaled(kernels.RationalQuadratic, rational_quadratic(1.7), alpha=1.7),
+    "spherical": scaled(kernels.Spherical, spherical),
+    "circular": scaled(kernels.Circular, circular),
+    "wave": scaled(kernels.Wave, wave),
+    "power-1": radial(kernels.Power(beta=1.0), lambda s: -mpmath.sqrt(s)),
+    "power-2": radial(kernels.Power(beta=2.0), lambda s: -s),
+    "log-1": radial(kernels.Log(beta=1.0), lambda s: -mpmath.log1p(mpmath.sqrt(s))),
+    "log-2": radial(kernels.Log(beta=2.0), lambda s: -mpmath.log1p(s)),
+    "linear": Case(kernels.Linear(), dot),
     "polynomial": Case(
-        Polynomial(degree=3, gamma=0.3, coef0=0.5), lambda x, y: (0.3 * dot(x, y) + 0.5) ** 3
+        kernels.Polynomial(degree=3, gamma=0.3, coef0=0.5),
+        lambda x, y: (0.3 * dot(x, y) + 0.5) ** 3,
     ),
-    "sigmoid": Case(Sigmoid(gamma=0.3, coef0=0.2), lambda x, y: math.tanh(0.3 * dot(x, y) + 0.2)),
-    "cosine": Case(Cosine(), normalized(dot)),
-    "laplacian": Case(Laplacian(gamma=0.4), lambda x, y: math.exp(-0.4 * cityblock(x, y))),
+    "sigmoid": Case(
+        kernels.Sigmoid(gamma=0.3, coef0=0.2), lambda x, y: math.tanh(0.3 * dot(x, y) + 0.2)
+    ),
+    "cosine": Case(kernels.Cosine(), normalized(dot)),
+    "laplacian": Case(kernels.Laplacian(gamma=0.4), lambda x, y: math.exp(-0.4 * cityblock(x, y))),
     "chi2": Case(
-        Chi2(gamma=0.7), lambda x, y: math.exp(-0.7 * chi_squared(x, y)), nonnegative=True
+        kernels.Chi2(gamma=0.7), lambda x, y: math.exp(-0.7 * chi_squared(x, y)), nonnegative=True
     ),
-    "additive_chi2": Case(AdditiveChi2(), lambda x, y: -chi_squared(x, y), nonnegative=True),
+    "additive_chi2": Case(
+        kernels.AdditiveChi2(), lambda x, y: -chi_squared(x, y), nonnegative=True
+    ),
     "normalized-polynomial": Case(
-        Normalized(Polynomial(degree=2, gamma=0.3, coef0=1.0)),
+        kernels.Normalized(kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)),
         normalized(lambda x, y: (0.3 * dot(x, y) + 1.0) ** 2),
     ),
-    "normalized-linear": Case(Normalized("linear"), normalized(dot)),
+    "normalized-linear": Case(kernels.Normalized("linear"), normalized(dot)),
     "embedded": radial(
-        Embedded(bent, Gaussian(SIGMA)), partial(gaussian, sigma=SIGMA), embedding=bent
+        kernels.Embedded(bent, kernels.Gaussian(SIGMA)),
+        partial(gaussian, sigma=SIGMA),
+        embedding=bent,
     ),
-    "callable": Case(FromCallable(squared_plus_one), lambda x, y: dot(x, y) ** 2 + 1),
+    "callable": Case(kernels.FromCallable(squared_plus_one), lambda x, y: dot(x, y) ** 2 + 1),
 }
 
 # two points of reference, and one; the inner kernels have positive values only
@@ -212,16 +195,19 @@ POINT, POINTS = [0.3, -1.2, 0.5], [[0.1, 0.7, -0.4], [1.0, 0.2, 0.3]]
 positive = normalized(lambda x, y: (0.3 * dot(x, y) + 1.0) ** 2)
 CASES |= {
     "geodesic": Case(
-        Geodesic(Gaussian(sigma=1.5), POINT), geodesic(CASES["gaussian"].oracle, [POINT])
+        kernels.Geodesic(kernels.Gaussian(sigma=1.5), POINT),
+        geodesic(CASES["gaussian"].oracle, [POINT]),
     ),
     "geodesic-expansion": Case(
-        Geodesic(Gaussian(sigma=1.5), POINTS, [2.0, 1.0]),
+        kernels.Geodesic(kernels.Gaussian(sigma=1.5), POINTS, [2.0, 1.0]),
         geodesic(CASES["gaussian"].oracle, POINTS, [2.0, 1.0]),
     ),
     "geodesic-polynomial": Case(
-        Geodesic(Normalized(Polynomial(degree=2, gamma=0.3, coef0=1.0)), POINT),
+        kernels.Geodesic(
+            kernels.Normalized(kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)), POINT
+        ),
         geodesic(positive, [POINT]),
     ),
 }
 
-RADIAL = {name: case for name, case in CASES.items() if isinstance(case.kernel, Radial)}
+RADIAL = {name: case for name, case in CASES.items() if isinstance(case.kernel, kernels.Radial)}

@@ -6,40 +6,28 @@ import numpy as np
 import scipy.optimize
 from numpy.typing import NDArray
 
-from orthodrome.kernels import (
-    RBF,
-    Circular,
-    Exponential,
-    Gaussian,
-    Log,
-    Matern,
-    Power,
-    Radial,
-    RationalQuadratic,
-    Spherical,
-    Wave,
-)
+from orthodrome import kernels
 
 #: A new radial kernel joins every law of pre-images by a line here.
 SMOOTH = {
-    "gaussian": Gaussian,
-    "rbf": lambda: RBF(gamma=0.1),
-    "matern 3/2": lambda: Matern(nu=1.5),
-    "matern 5/2": lambda: Matern(nu=2.5),
-    "matern 2": lambda: Matern(nu=2.0),
-    "rational quadratic": lambda: RationalQuadratic(alpha=0.7),
-    "wave": Wave,
-    "power 2": lambda: Power(beta=2.0),
-    "log 2": lambda: Log(beta=2.0),
+    "gaussian": kernels.Gaussian,
+    "rbf": lambda: kernels.RBF(gamma=0.1),
+    "matern 3/2": lambda: kernels.Matern(nu=1.5),
+    "matern 5/2": lambda: kernels.Matern(nu=2.5),
+    "matern 2": lambda: kernels.Matern(nu=2.0),
+    "rational quadratic": lambda: kernels.RationalQuadratic(alpha=0.7),
+    "wave": kernels.Wave,
+    "power 2": lambda: kernels.Power(beta=2.0),
+    "log 2": lambda: kernels.Log(beta=2.0),
 }
 CUSPS = {
-    "exponential": Exponential,
-    "matern 1/2": lambda: Matern(nu=0.5),
-    "matern 0.8": lambda: Matern(nu=0.8),
-    "spherical": Spherical,
-    "circular": Circular,
-    "power 1": lambda: Power(beta=1.0),
-    "log 1": lambda: Log(beta=1.0),
+    "exponential": kernels.Exponential,
+    "matern 1/2": lambda: kernels.Matern(nu=0.5),
+    "matern 0.8": lambda: kernels.Matern(nu=0.8),
+    "spherical": kernels.Spherical,
+    "circular": kernels.Circular,
+    "power 1": lambda: kernels.Power(beta=1.0),
+    "log 1": lambda: kernels.Log(beta=1.0),
 }
 RADIAL = SMOOTH | CUSPS
 
@@ -64,12 +52,14 @@ def expansions(kind: str, n: int, m: int = 6, seed: int = 0) -> NDArray:
     return beta
 
 
-def objective(kernel: Radial, X: NDArray, beta: NDArray, z: NDArray) -> float:
+def objective(kernel: kernels.Radial, X: NDArray, beta: NDArray, z: NDArray) -> float:
     """ρ(z) = Σ β_n h(‖z - x_n‖²), one z at a time and without any of the fast paths."""
     return float(beta @ kernel.profile(np.sum((z - X) ** 2, axis=1)))
 
 
-def starts(kernel: Radial, X: NDArray, beta: NDArray, n_starts: int = 3) -> Iterator[NDArray]:
+def starts(
+    kernel: kernels.Radial, X: NDArray, beta: NDArray, n_starts: int = 3
+) -> Iterator[NDArray]:
     """The documented starts: the training points of largest ρ, and the mean under β₊."""
     values = np.array([objective(kernel, X, beta, x) for x in X])
     yield from X[np.argsort(-values)[:n_starts]]
@@ -77,7 +67,7 @@ def starts(kernel: Radial, X: NDArray, beta: NDArray, n_starts: int = 3) -> Iter
     yield positive @ X / positive.sum()
 
 
-def climb(kernel: Radial, X: NDArray, beta: NDArray) -> float:
+def climb(kernel: kernels.Radial, X: NDArray, beta: NDArray) -> float:
     """The best objective that a derivative-free optimiser reaches from the same starts."""
     results = (
         scipy.optimize.minimize(
@@ -91,7 +81,7 @@ def climb(kernel: Radial, X: NDArray, beta: NDArray) -> float:
     return max(-result.fun for result in results)
 
 
-def gradient(kernel: Radial, X: NDArray, beta: NDArray, z: NDArray, step: float) -> NDArray:
+def gradient(kernel: kernels.Radial, X: NDArray, beta: NDArray, z: NDArray, step: float) -> NDArray:
     """∇ρ by central differences."""
     return np.array(
         [
