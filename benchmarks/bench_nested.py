@@ -75,9 +75,9 @@ def least_nearby(points: NDArray, axis: NDArray, radius: float) -> float:
     def jacobian(x: NDArray) -> NDArray:
         v, length = direction(x)
         cosines = points @ v
-        along = (points - np.outer(cosines, v)) @ frame.T
-        along /= -length * np.sqrt(1 - cosines**2)[:, None]
-        return np.column_stack([along, -np.ones(len(points))])
+        projections = (points - np.outer(cosines, v)) @ frame.T
+        projections /= -length * np.sqrt(1 - cosines**2)[:, None]
+        return np.column_stack([projections, -np.ones(len(points))])
 
     found = scipy.optimize.least_squares(
         lambda x: residuals(points, direction(x)[0], x[-1]),
@@ -202,9 +202,9 @@ def plain_fit(points: NDArray) -> tuple[NDArray, float, float, int]:
         cosines = np.clip(points @ v, -1.0, 1.0)
         apart = np.arccos(cosines) - x[-1]
         slopes = 2 / n * apart
-        along = -(slopes / np.sqrt(1 - cosines**2)) @ points
-        along -= (along @ v) * v
-        return apart @ apart / n, np.append(along / length, -slopes.sum())
+        projections = -(slopes / np.sqrt(1 - cosines**2)) @ points
+        projections -= (projections @ v) * v
+        return apart @ apart / n, np.append(projections / length, -slopes.sum())
 
     found = scipy.optimize.minimize(
         value_and_gradient,

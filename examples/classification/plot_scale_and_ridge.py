@@ -42,8 +42,9 @@ ax.set(
 plt.colorbar(drawn, ax=ax, label="accuracy")
 
 # %%
-# The best of many leave-one-out runs is optimistic. Cross-validation with the choice inside each
-# fold is fair. For comparison, a support vector machine with a grid search.
+# The best of many leave-one-out scores is too optimistic. For a fair estimate, each fold of a
+# cross-validation chooses the parameters again. A support vector machine with a grid search is
+# shown for comparison.
 
 candidates = {
     "kernel ridge, leave-one-out": make_pipeline(

@@ -50,17 +50,17 @@ for ax, (name, mean) in zip(axes, means.items(), strict=True):
 model = KernelPGA(2, kernel="log_euclidean", random_state=0).fit(X)
 steps = np.zeros((7, 2))
 steps[:, 0] = np.linspace(*np.quantile(model.embedding_[:, 0], [0.02, 0.98]), 7)
-along = model.inverse_transform(steps)
+ellipses = model.inverse_transform(steps)
 figure, axes = plt.subplots(1, 7, figsize=(11, 1.9), layout="constrained", sharex=True, sharey=True)
-for ax, matrix, step in zip(axes, along, steps[:, 0], strict=True):
+for ax, matrix, step in zip(axes, ellipses, steps[:, 0], strict=True):
     ax.plot(*outline(matrix), color=blue, linewidth=2)
     ax.set(title=f"{step:+.2f}", aspect="equal", xticks=[], yticks=[])
-areas = np.sqrt(np.linalg.det(along))
+areas = np.sqrt(np.linalg.det(ellipses))
 print(f"areas along the component: {areas.min():.2f} to {areas.max():.2f}")
 
 # %%
-# The embedding is an arc, because the rotation angle is one number that goes around. Colours show
-# the rotation.
+# The embedding is an arc: the ellipses differ mainly by their rotation angle, and the angle goes
+# around. Colours show the rotation.
 
 plots.embedding(
     model.embedding_,

@@ -94,7 +94,7 @@ def unpacked(content: bytes, url: str) -> bytes:
                     return read_bounded(file, len(content))
     except MemoryError:
         raise
-    except Exception as error:  # each module has errors of its own beside those of Python
+    except Exception as error:  # each module has errors of its own in addition to those of Python
         raise ValueError(f"{url} cannot be unpacked: {error}") from error
     return content
 

@@ -9,7 +9,7 @@ times.
 
     python experiments/kha/clustering.py [--quick]
 
-writes clustering.csv, clustering.md and clustering.png beside this file. Needs the digits
+writes clustering.csv, clustering.md and clustering.png next to this file. Needs the digits
 (ORTHODROME_DATA).
 """
 
@@ -450,8 +450,9 @@ def page(rows: list[Row]) -> str:
 def claims(found: Findings) -> list[str]:
     """Say of each promise whether it is kept."""
     lines = [
-        f"- The distance from the digits is {nats(found.median(RANDOM, 0))} for random labels, and "
-        f"for the clusters of exact kernel PCA {nats(found.exact)}."
+        "- The variation of information from the digits is "
+        f"{nats(found.median(RANDOM, 0))} for random labels and {nats(found.exact)} for the "
+        "clusters of exact kernel PCA."
     ]
     for method in METHODS:
         for n_pass in PROMISED if METHODS[method]["gain"] == "et" else ():
@@ -461,8 +462,8 @@ def claims(found: Findings) -> list[str]:
             verdict = "holds" if worst <= GOAL else "**does not hold**"
             lines.append(
                 f"- {method} after {count(n_pass, 'pass', 'passes')} clusters as well as exact "
-                f"kernel PCA, to {GOAL:g} nats: {verdict}; of {count(len(seeds), 'seed')} the "
-                f"worst median differs by {worst:+.3f}."
+                f"kernel PCA, to {GOAL:g} nats: {verdict}. The difference of the worst of "
+                f"{count(len(seeds), 'seed')} is {worst:+.3f}."
             )
     pilot = "KHA/et from a pilot"
     lines.append(
@@ -480,8 +481,9 @@ def order_claim(found: Findings) -> str:
     for better, worse in pairs:
         at = [m for m in marks if np.less(found.errors(better, m), found.errors(worse, m)).all()]
         shown = ", ".join(map(str, at)) or "none"
-        parts.append(f"{better} below {worse} after {shown} of {', '.join(map(str, marks))} passes")
-    return f"- Excess errors (of every seed): {'; '.join(parts)}."
+        parts.append(f"{better} has a smaller one than {worse} after {shown}")
+    measured = ", ".join(map(str, marks))
+    return f"- Excess error of every seed, after {measured} passes: {'; '.join(parts)} passes."
 
 
 def passes_claim(found: Findings) -> str:

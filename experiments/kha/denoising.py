@@ -4,12 +4,12 @@ The KHA paper's §5.2 and §5.4. Images: the signal-to-noise ratio after kernel 
 the automatic choice, after linear PCA of the same patches with the same and with its best number of
 components (chosen with the clean image at hand), and after scikit-image's non-local means. Motion:
 the part of the mean squared error that is removed from a walk in absolute coordinates, with the
-paper's parameters and by the automatic choice, beside linear PCA and a low-pass filter.
+paper's parameters and by the automatic choice, compared with linear PCA and a low-pass filter.
 
     python experiments/kha/denoising.py [--quick]
 
 writes denoising.csv, denoising.md, denoising_images.png, denoising_motion.png, denoising_walk.png
-and denoising_walk.gif beside this file. Needs the test image and the walks (ORTHODROME_DATA); the
+and denoising_walk.gif next to this file. Needs the test image and the walks (ORTHODROME_DATA); the
 other images come with scikit-image.
 """
 

@@ -8,7 +8,7 @@ and the search is not repeated.
 
     python experiments/kha/gains.py [--quick]
 
-writes gains.csv, gains.md and gains.png beside this file. Needs the data (ORTHODROME_DATA).
+writes gains.csv, gains.md and gains.png next to this file. Needs the data (ORTHODROME_DATA).
 """
 
 from __future__ import annotations

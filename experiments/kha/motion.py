@@ -1,13 +1,13 @@
 """Noisy walks: the excess error of KHA, KHA/t, KHA/et and KHA-SMD over passes.
 
 The KHA paper's Figure 4, left (§5.4): frames of a walk in absolute coordinates with noise, 25
-components, the Gaussian kernel with σ = √1.5. Walk, units and noise are not told; two walks in
+components, the Gaussian kernel with σ = √1.5. Walk, units and noise are not given; two walks in
 metres with three levels of noise are run. Gains as in usps.py: tuned by hand as in the paper, and
 automatic. How well the motion is cleaned, and its pictures, are denoising.py's.
 
     python experiments/kha/motion.py [--quick]
 
-writes motion.csv, motion.md and motion.png beside this file. Needs the walks (ORTHODROME_DATA).
+writes motion.csv, motion.md and motion.png next to this file. Needs the walks (ORTHODROME_DATA).
 """
 
 from __future__ import annotations

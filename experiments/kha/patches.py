@@ -3,13 +3,13 @@
 The KHA paper's Figure 2 (§5.2): four quarters of an image of 256 x 256 pixels, of each 3,844
 windows of 11 x 11 pixels, two pixels apart, 20 components, the Gaussian kernel with σ = 1. Excess
 reconstruction error and signal-to-noise ratio over passes: KHA with the constant gain 0.05 for 800
-passes, as before the paper, beside KHA/t, KHA/et and KHA-SMD for 50. The paper's image is not ours
-to use: here it is the cameraman. Its noise level is not told: several are tried with the exact
+passes, as before the paper, and KHA/t, KHA/et and KHA-SMD for 50. The paper's image is not ours
+to use: here it is the cameraman. Its noise level is not given: several are tried with the exact
 components, and the one that fits best is taken.
 
     python experiments/kha/patches.py [--quick]
 
-writes patches.csv, patches.md, patches.png and patches_images.png beside this file. Needs the test
+writes patches.csv, patches.md, patches.png and patches_images.png next to this file. Needs the test
 image (ORTHODROME_DATA).
 """
 
@@ -284,7 +284,7 @@ class Findings:
         return min(levels, key=lambda level: abs(self.level_snr(EXACT, level) - PAPER_SNR))
 
     def level_snr(self, method: str, level: float | None = None) -> float:
-        """Of the noisy image, or with exact components; at the level that fits best unless told."""
+        """Of the noisy image, or with exact components; by default at the level that fits best."""
         level = self.level if level is None else level
         return self._ratio(self.of(LEVELS, method=method, level=level))
 
@@ -294,7 +294,7 @@ class Findings:
         return float(np.mean([row["excess"] for row in rows]))
 
     def snr(self, method: str, gains: str, n_pass: int, seed: int | None = None) -> float:
-        """Of a run, of the first seed unless told; NaN where the image was not cleaned."""
+        """Of a run, by default of the first seed; NaN where the image was not cleaned."""
         seed = self.seeds[0] if seed is None else seed
         return self._ratio(self.of(PASSES, method=method, gains=gains, n_pass=n_pass, seed=seed))
 
@@ -407,11 +407,11 @@ def page(rows: list[Row]) -> str:
         "",
         "Written by `experiments/kha/patches.py` (`make experiments`); do not edit. The KHA "
         "paper, §5.2 and Figure 2, with the cameraman instead of the paper's image: four "
-        f"quarters, of each {found.n_windows:,} windows ({n} x {n}) of {WINDOW} x {WINDOW} "
+        f"quarters, each with {found.n_windows:,} windows ({n} x {n}) of {WINDOW} x {WINDOW} "
         f"pixels, {STEP} pixels apart, {N_COMPONENTS} components, Gaussian kernel with σ = "
-        f"{SIGMA:g} for pixels from 0 to 1. This number of windows needs {BEFORE + AFTER} more "
-        "pixels than a quarter has, so each quarter is mirrored at its edges (the border pixel is "
-        f"repeated), by {BEFORE} pixels before and {AFTER} after it. Windows are projected on the "
+        f"{SIGMA:g} for pixels from 0 to 1. Each quarter is extended by mirroring, by {BEFORE} "
+        f"pixels at the top and left and {AFTER} at the bottom and right, so that it has as many "
+        "windows as in the paper. Windows are projected on the "
         "components, without a Rayleigh-Ritz step. The pre-images (by fixed-point iteration from "
         "the noisy window) are averaged where they overlap. *Excess error*: E(A)/E_min - 1, the "
         "mean over the quarters. *Signal-to-noise ratio*: the variance of the clean image over "
@@ -585,8 +585,8 @@ def draw_levels(ax: Any, found: Findings) -> None:
         ratios = [found.level_snr(method, level) for level in found.levels]
         ax.plot(found.levels, ratios, color=color, marker="o", markersize=4)
         place = (found.levels[-1], ratios[-1])
-        beside = (-8, -4) if method == NOISY else (0, 6)  # where its line does not pass
-        ax.annotate(method, place, beside, textcoords="offset points", ha="right", fontsize=9)
+        offset = (-8, -4) if method == NOISY else (0, 6)  # where its line does not pass
+        ax.annotate(method, place, offset, textcoords="offset points", ha="right", fontsize=9)
     ax.axhline(PAPER_SNR, color="0.4", linewidth=1.0, linestyle=":")
     ax.annotate(
         "the paper's, another image",

@@ -59,7 +59,7 @@ def write_animation(
     *,
     every: int = 8,
 ) -> None:
-    """Write a GIF: each motion beside the others and over the first, at the speed of the walk.
+    """Write a GIF: each motion next to the others and over the first, at the speed of the walk.
 
     The view goes along with the first motion. `rate` are its frames in a second, of which one in
     `every` is drawn.

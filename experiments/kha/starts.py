@@ -1,4 +1,4 @@
-"""What the Rayleigh-Ritz step and the pilot start give, beside block Krylov, counted in rows of K.
+"""Effect of the Rayleigh-Ritz step and of the pilot start, compared with block Krylov.
 
 The first 100 USPS images of each digit, 16 components, the dot-product kernel and the Gaussian with
 σ = 8; automatic gains. Every row of K that a run asks for is counted, whatever for: the start, the
@@ -8,7 +8,7 @@ the first pass from a pilot begins.
 
     python experiments/kha/starts.py [--quick]
 
-writes starts.csv, starts.md and starts.png beside this file. Needs the digits (ORTHODROME_DATA).
+writes starts.csv, starts.md and starts.png next to this file. Needs the digits (ORTHODROME_DATA).
 """
 
 from __future__ import annotations
@@ -253,8 +253,8 @@ def page(rows: list[Row]) -> str:
         "Written by `experiments/kha/starts.py` (`make experiments`); do not edit. The first 100 "
         f"USPS images of each digit, {N_COMPONENTS} components, automatic gains. Excess errors: "
         f"the median over {count(found.n_seeds, 'seed')}, with minimum and maximum in brackets. "
-        "Sweeps: all rows of K that a run requested (start, passes, error estimates), divided by "
-        "their number l. Centring takes one more sweep for every method, which is not counted.",
+        "One sweep is one computation of every row of K. Sweeps count all rows that a run "
+        "computes, for its start, its passes and its error estimates, but not those for centring.",
         "",
         "![Excess errors over passes and over sweeps](starts.png)",
         "",
@@ -272,10 +272,11 @@ def page(rows: list[Row]) -> str:
         text += ritz_table(found, kernel)
     text += [
         "",
-        "## How far the gains have decayed when a pilot's first pass begins",
+        "## Initial decay of the gains after a pilot",
         "",
-        "Excess error, geometric mean over the seeds, if t starts at this number of passes; "
-        "*automatic* is the solver's choice, from the residual of the pilot.",
+        "After a pilot, the gains start as if some passes were already done. The columns show the "
+        "excess error for several such numbers of passes (geometric mean over the seeds). "
+        "*Automatic* is the number that the solver chooses from the residual of the pilot.",
         "",
         *head_table(found),
     ]
@@ -329,7 +330,7 @@ def reached(found: Findings, kernel: str, method: str) -> str:
 
 
 def head_claims(found: Findings) -> list[str]:
-    """Say how good the automatic head start is beside the best of the fixed ones."""
+    """Compare the automatic initial decay with the best of the fixed ones."""
     lines = []
     for n_pass in AFTER:
         ratios = {}
@@ -339,10 +340,10 @@ def head_claims(found: Findings) -> list[str]:
         worst = max(ratios, key=lambda matrix: ratios[matrix])
         mean = geometric_mean(ratios.values())
         lines.append(
-            f"- Head start of a pilot: after {count(n_pass, 'pass', 'passes')} the error with the "
-            f"automatic one is {mean:.2g} times that with the best of {', '.join(map(str, HEADS))} "
-            f"for each of {len(ratios)} matrices (geometric mean); in the worst case "
-            f"{ratios[worst]:.2g} times, on {worst}."
+            f"- Initial decay after a pilot: the error after {count(n_pass, 'pass', 'passes')} "
+            f"with the automatic choice is {mean:.2g} times the error with the best of "
+            f"{', '.join(map(str, HEADS))} (geometric mean over {len(ratios)} matrices). The worst "
+            f"ratio is {ratios[worst]:.2g}, on {worst}."
         )
     raised = [
         matrix

@@ -2,12 +2,12 @@
 
 The KHA paper's Figure 1 (§5.1): the first 100 training images of each digit, 16 components, the
 dot-product kernel and the Gaussian with σ = 8. Gains tuned as in the paper, by a local search over
-{1, 2, 5}·10^b from the paper's start, beside automatic ones; no Rayleigh-Ritz step and no pilot.
-KHA-SMD begins with the printed ρ_0 = 1, and besides with ρ_0 = 0, the gains of KHA/et.
+{1, 2, 5}·10^b from the paper's start, are compared with automatic ones; without Rayleigh-Ritz step
+and pilot. KHA-SMD begins with the printed ρ_0 = 1, and also with ρ_0 = 0, the gains of KHA/et.
 
     python experiments/kha/usps.py [--quick]
 
-writes usps.csv, usps.md and usps.png beside this file. Needs the digits (ORTHODROME_DATA).
+writes usps.csv, usps.md and usps.png next to this file. Needs the digits (ORTHODROME_DATA).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ rule to stop; the flat one is scikit-learn's.
 
     python experiments/kpga/clustering.py [--quick]
 
-writes clustering.csv, clustering.md and clustering.png beside this file. Needs the UCI sets
+writes clustering.csv, clustering.md and clustering.png next to this file. Needs the UCI sets
 (ORTHODROME_DATA).
 """
 
@@ -397,10 +397,10 @@ def page(rows: list[Row]) -> str:
         f"Gaussian kernel, where σ² is the mean squared distance; Q = {modes}. Both mixtures have "
         "full covariances and the same stopping rule. They have the same starts: kernel k-means "
         f"from farthest points, {N_STARTS} times, with initial covariances shrunk towards the "
-        "pooled one; the run with the highest likelihood is kept. They have the same minimum "
-        f"variance: {DEFAULT.reg_covar:g} of the mean variance of all points, which scikit-learn "
-        "adds, and which is a floor in ours. ± is the standard error over repeats. The repeats "
-        "share points, so it is smaller than it would be for independent samples.",
+        "pooled one; the run with the highest likelihood is kept. Both keep variances "
+        f"above {DEFAULT.reg_covar:g} of the mean variance of all points: scikit-learn's mixture "
+        "adds this number, ours uses it as a lower bound. ± is the standard error over repeats. "
+        "The repeats share points, so it is smaller than it would be for independent samples.",
         "",
         *claims(found),
         "",
@@ -416,9 +416,9 @@ def page(rows: list[Row]) -> str:
         "## Modes",
         "",
         "The best Q is chosen with the labels. A mixture is saturated from the first Q at which "
-        f"more than 99 % of the points have a posterior above {SATURATED}. Moved: the percentage "
-        "of points that EM moved from their cluster of kernel k-means, the minimum over the "
-        "starts, with the fewest and the most modes; if it is 0, EM returned its start.",
+        f"more than 99 % of the points have a posterior above {SATURATED}. Moved is the "
+        "percentage of points that EM moved out of their initial cluster, for the fewest and the "
+        "most modes (minimum over the starts). If it is 0, EM only returned its start.",
         "",
         *modes_table(found),
         "",
@@ -475,9 +475,9 @@ def best_claim(found: Findings) -> str:
         if name not in kept
     ]
     return (
-        "- Also, with each method at its own best Q, which is unknown without the labels (the "
-        f"paper's “lowest error rates over all Q”), kPGA is at or below kPCA on {len(kept)} of "
-        f"{len(best)}; above on {', '.join(above) or 'none'}."
+        "- The paper compares “lowest error rates over all Q”. This chooses Q with the labels. "
+        f"With each method at its own best Q, kPGA is at or below kPCA on {len(kept)} of "
+        f"{len(best)} sets, and above on {', '.join(above) or 'none'}."
     )
 
 
@@ -485,7 +485,8 @@ def verdict(differences: dict[str, NDArray[np.float64]]) -> str:
     kept = [name for name, values in differences.items() if at_or_below(values)]
     lost = [name for name in differences if name not in kept]
     word = "holds" if 2 * len(kept) > len(differences) else "**does not hold**"
-    return f"{word}: on {len(kept)} of {len(differences)}; above on {', '.join(lost) or 'none'}."
+    which = f"{len(kept)} of {len(differences)} sets"
+    return f"{word}: it is true on {which}, and not on {', '.join(lost) or 'any other'}."
 
 
 def at_or_below(values: NDArray[np.float64]) -> bool:

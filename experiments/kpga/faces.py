@@ -7,7 +7,7 @@ sphere between the re-mapped points.
 
     python experiments/kpga/faces.py [--quick]
 
-writes faces.csv, faces.md and faces.png beside this file. Needs the faces (ORTHODROME_DATA).
+writes faces.csv, faces.md and faces.png next to this file. Needs the faces (ORTHODROME_DATA).
 """
 
 from __future__ import annotations

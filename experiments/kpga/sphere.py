@@ -1,6 +1,6 @@
 """Points on a simulated sphere: eigenvalues and neighbourhoods of kernel PCA and of kernel PGA.
 
-The kPGA paper's Figure 2 and the eigenvalues beside it (§6.1): 200 unit vectors of R¹⁰⁰ from a
+The kPGA paper's Figure 2 and the eigenvalues next to it (§6.1): 200 unit vectors of R¹⁰⁰ from a
 von Mises-Fisher law on a subsphere S², the linear kernel, Q = 1 and 2. The paper prints the
 eigenvalues of one draw and no concentration: several are tried here, many draws each, and the one
 that fits the printed figures best is named. Then, from the beginning of §6.2, how many modes hold
@@ -9,7 +9,7 @@ distance).
 
     python experiments/kpga/sphere.py [--quick]
 
-writes sphere.csv, sphere.md and sphere.png beside this file. Only the last part needs the UCI sets
+writes sphere.csv, sphere.md and sphere.png next to this file. Only the last part needs the UCI sets
 (ORTHODROME_DATA); without them the rest is written.
 """
 
@@ -599,7 +599,7 @@ def draw_sphere(ax: Any, found: Findings) -> None:
     ax.grid(visible=False)
     plots.sphere(points, labels, ax=ax, tilt=30.0, turn=15.0, size=14.0)
     ax.set_title(f"One draw, concentration {plain(found.best)}")
-    # beside the sphere on the left, where there is room, and not in the way of the next panel
+    # next to the sphere on the left, where there is room, and not in the way of the next panel
     legend = next(each for each in ax.artists if isinstance(each, Legend))
     legend.set_loc("upper left")
     legend.set_bbox_to_anchor((-0.28, 1.0), transform=ax.transAxes)

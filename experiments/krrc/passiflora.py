@@ -1,4 +1,4 @@
-"""Passiflora leaves told apart by their shapes: kernel ridge regression beside other classifiers.
+"""Classify Passiflora leaves by shape: kernel ridge regression and other classifiers.
 
 The KRRC paper's table: 60 % of each of seven classes for training, of which n leaves of each class
 are drawn at random to learn from; the other 40 % are tested. Every parameter of every method is
@@ -7,7 +7,7 @@ recognised (and, in kernel ridge regression, of those that were, each left out).
 
     python experiments/krrc/passiflora.py [--quick]
 
-writes passiflora.csv, .md, .png, passiflora_classes.png and passiflora_modes.png beside this file.
+writes passiflora.csv, .md, .png, passiflora_classes.png and passiflora_modes.png next to this file.
 Needs the leaves (ORTHODROME_DATA).
 """
 

@@ -1,4 +1,4 @@
-"""PerTurbo with a plain and with a geodesic kernel beside support vector machines.
+"""PerTurbo with plain and geodesic kernels, compared with support vector machines.
 
 The RKHS-GEO paper's Table 2 and Figure 4 (§5.2): half of the points, drawn at random, for training,
 Gaussian kernels over a range of σ, and for the support vector machine C = 10 n, or 5 n divided by
@@ -8,7 +8,7 @@ cross-validation for the support vector machine.
 
     python experiments/rkhs_geo/classification.py [--quick]
 
-writes classification.csv, classification.md and classification.png beside this file. Needs the UCI
+writes classification.csv, classification.md and classification.png next to this file. Needs the UCI
 sets (ORTHODROME_DATA).
 """
 

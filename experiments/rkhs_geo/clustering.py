@@ -1,4 +1,4 @@
-"""Hyperspherical k-means beside k-means, kernel k-means and spectral clustering.
+"""Hyperspherical k-means compared with k-means, kernel k-means and spectral clustering.
 
 The RKHS-GEO paper's Table 1 and Figure 3 (§5.1): six UCI sets with their features as they are,
 Gaussian kernels over a range of σ, twenty repeats with different random starts, and the accuracy
@@ -7,7 +7,7 @@ draws its first centres.
 
     python experiments/rkhs_geo/clustering.py [--quick]
 
-writes clustering.csv, clustering.md and clustering.png beside this file. Needs the UCI sets
+writes clustering.csv, clustering.md and clustering.png next to this file. Needs the UCI sets
 (ORTHODROME_DATA).
 """
 

@@ -9,7 +9,7 @@ first step: here in the first step only, or in all steps.
 
     python experiments/rkhs_geo/preimages.py [--quick]
 
-writes preimages.csv, preimages.md and preimages.png beside this file. Needs no data.
+writes preimages.csv, preimages.md and preimages.png next to this file. Needs no data.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from orthodrome.sphere import geodesic_distances, karcher_mean
 Points = NDArray[np.float64]
 
 N_POINTS = 200
-N_MORE_STARTS = 400  # uniform in the box of the data, beside the data themselves
+N_MORE_STARTS = 400  # uniform in the bounding box, in addition to the data
 TOLERANCE = 1e-6  # of a step, relative to the spread of the data
 PAPER_TOLERANCE = 1e-3  # the same for the paper's iteration: its "small value" is the square
 SAID = published(HERE, "preimages")

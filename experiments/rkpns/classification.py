@@ -12,7 +12,7 @@ measured for one split with p = 1.
 
     python experiments/rkpns/classification.py [--quick]
 
-writes classification.csv, classification.md and classification.png beside this file. Needs
+writes classification.csv, classification.md and classification.png next to this file. Needs
 pen-digits and MNIST (ORTHODROME_DATA).
 """
 

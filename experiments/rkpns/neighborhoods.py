@@ -10,7 +10,7 @@ variance.py has the full curves of variance, for all points.
 
     python experiments/rkpns/neighborhoods.py [--quick]
 
-writes neighborhoods.csv, .md, .png and neighborhoods_stability.png beside this file. Needs the UCI
+writes neighborhoods.csv, .md, .png and neighborhoods_stability.png next to this file. Needs the UCI
 sets (ORTHODROME_DATA).
 """
 

@@ -1,4 +1,4 @@
-"""How much variance principal nested spheres capture, beside principal components.
+"""How much variance principal nested spheres capture, compared with principal components.
 
 The rkPNS paper's Figures 2, 3 and 4 (§VII, "Model Compactness" and "Dimensionality Reduction").
 First 200 points on the sphere S² from a von Mises-Fisher distribution with the linear kernel, for
@@ -10,7 +10,7 @@ an embedding in the least number of modes that capture 70 % keeps neighbourhoods
 
     python experiments/rkpns/variance.py [--quick]
 
-writes variance.csv, variance.md and variance.png beside this file. Needs the UCI sets
+writes variance.csv, variance.md and variance.png next to this file. Needs the UCI sets
 (ORTHODROME_DATA).
 """
 
@@ -391,7 +391,7 @@ def sphere_order(found: Findings, said: Row) -> Compared:
 
 
 def less_numbers(found: Findings, said: Row) -> list[Compared]:
-    """“Never smaller”: how often less is held than by kPCA, beside never."""
+    """“Never smaller”: how often nested spheres explain less than kernel PCA."""
     made = []
     for kernel in KERNELS:
         for name in found.names:
