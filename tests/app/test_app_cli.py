@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tomllib
@@ -236,16 +235,6 @@ def test_missing_module_of_a_command_is_one_line(debug):
     assert "scipy" in result.stderr.splitlines()[-1]
     assert ("Traceback" in result.stderr) == bool(debug)
     assert debug or len(result.stderr.splitlines()) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-def test_closed_streams_in_a_process(table, closed):
-    line = f"{shlex.quote(sys.executable)} -m orthodrome info {shlex.quote(table)} {closed}"
-    result = subprocess.run(line, shell=True, capture_output=True, check=False, timeout=120)
-    assert result.returncode == 0
-    assert b"Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])

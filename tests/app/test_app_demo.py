@@ -7,7 +7,6 @@ import warnings
 import pytest
 
 pytest.importorskip("matplotlib")
-pytest.importorskip("matplotlib")
 
 from orthodrome.app.demo import Settings, run_demo
 

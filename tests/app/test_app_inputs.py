@@ -169,14 +169,6 @@ def test_ragged_rows_are_found_in_unused_columns(write):
     assert len(read_data(write("c.csv", text.replace("3,y", "3,4,")), columns=["a"])) == 2
 
 
-@pytest.mark.parametrize("line", [2, 5, 8])
-def test_ragged_rows_are_found(write, line):
-    for cells in ("1", "1,2,3"):
-        lines = ["a,b", *["1,2"] * 8]
-        lines[line - 1] = cells
-        rejected(write("a.csv", "\n".join(lines)), f"line {line}: the line has {len(cells[::2])}")
-
-
 def test_endless_line(write, monkeypatch):
     monkeypatch.setattr("orthodrome.app.inputs.tables._MAX_LINE", 1000)
     rows = "1,2\n" * 200_000
@@ -249,25 +241,6 @@ def test_written_tables_come_back(tmp_path_factory, names, rows, data):
     found = read_data(path, columns=names)
     assert found.columns == tuple(names)
     assert np.array_equal(found.X, X)
-
-
-@needs("pyarrow")
-@settings(deadline=None)
-@given(
-    content=st.binary(min_size=1, max_size=200),
-    suffix=st.sampled_from(["csv", "npy", "npz", "tps", "parquet"]),
-)
-def test_any_bytes_are_read_or_rejected(tmp_path_factory, content, suffix):
-    path = tmp_path_factory.mktemp("b") / f"a.{suffix}"
-    path.write_bytes(content)
-    try:
-        data = read_data(path)
-    except InputError as problem:
-        message = str(problem)
-    else:
-        message = path.name
-        assert np.isfinite(data.X).all()
-    assert path.name in message
 
 
 # ---------------------------------------------------------------------------- NumPy's files

@@ -297,7 +297,7 @@ def classify() -> None:
     Tests on another file (--test) or by cross-validation (--cv). Writes predictions.csv, the model
     fitted to all training rows (for orthodrome predict) and report.html with the accuracy, that of
     logistic regression and a support vector machine, and the confusion matrix. For a TPS file, give
-    --labels FILE or --label-regex. Of more than 5,000 rows, a random sample is used.
+    --labels FILE or --label-regex. Of more than 2,000 rows, a random sample is used.
     """
 
 
