@@ -19,6 +19,9 @@ __all__ = ["TableCleaner"]
 MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# A number with a currency or per cent sign before or after it, and perhaps commas.
+_AMOUNT = re.compile(r"([+-]?)\s*([$€£¥]?)\s*(\d[\d,]*(?:\.\d+)?)\s*([%$€£¥]?)")
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
     r"|\d{1,2}:\d{2}(:\d{2}.*)?"
@@ -73,6 +76,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
     year or date and it holds years. A column holds identifiers in three cases: it holds text with a
     different value in most rows; it holds whole numbers and has a name such as id; or it holds the
     numbers of the rows. If there are no other columns of numbers, constant numbers are used.
+    Numbers may have a currency or per cent sign, if all numbers of the column have it.
 
     `transform` treats new rows like the training data. If a cell of a text column holds a value
     that the training data do not contain, all columns made from that text column are 0.
@@ -282,9 +286,27 @@ def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
         return np.array([None if cell is None else str(cell)[:10] for cell in values], object)
     cells = np.array([_cell(cell) for cell in values], dtype=object)
     present = [cell for cell in cells if cell is not None]
-    if present and all(_NUMBER.fullmatch(cell) for cell in present):
-        return _numbers(cells, name)
+    if present and all(_number(cell) is not None for cell in present):
+        if len(set(map(sign_of, present))) == 1:
+            return _numbers(cells, name)
     return cells
+
+
+def sign_of(cell: str) -> str:
+    """Return the currency or per cent sign of a number, "" if it has none."""
+    amount = _AMOUNT.fullmatch(cell)
+    return amount[2] or amount[4] if amount else ""
+
+
+def _number(cell: str) -> float | None:
+    """Return a cell as a number, without a currency or per cent sign; None if it is none."""
+    if _NUMBER.fullmatch(cell):
+        return float(cell)
+    amount = _AMOUNT.fullmatch(cell)
+    if amount is None or not (amount[2] or amount[4]):
+        return None
+    digits = amount[3].replace(",", "" if _THOUSANDS.fullmatch(amount[3]) else ".")
+    return float(amount[1] + digits) if _NUMBER.fullmatch(digits) else None
 
 
 def _cell(cell: Any) -> str | None:
@@ -298,9 +320,10 @@ def _numbers(cells: NDArray[Any], name: str) -> Floats:
     for row, cell in enumerate(cells):
         if cell is None:
             continue
-        if not _NUMBER.fullmatch(cell):
+        number = _number(cell)
+        if number is None:
             raise ValueError(f"Row {row}, column {name!r}: {cell!r} is not a number.")
-        found[row] = float(cell)
+        found[row] = number
     _check_finite(found, name)
     return found
 

@@ -167,6 +167,9 @@ def _listing(values: Mapping[str, float], form: str) -> str:
 
 def _verdict(better: list[str], equal: list[str]) -> str:
     """Return a sentence that says which baselines are better or as good."""
-    parts = [f"{' and '.join(better)} {'is' if len(better) == 1 else 'are'} better"] * bool(better)
-    parts += [f"{' and '.join(equal)} {'is' if len(equal) == 1 else 'are'} as good"] * bool(equal)
+    parts = []
+    for names, verdict in ((better, "better"), (equal, "as good")):
+        if names:
+            listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+            parts.append(f"{listed} {'is' if len(names) == 1 else 'are'} {verdict}")
     return f"{', '.join(parts)}." if parts else "no baseline is as good."

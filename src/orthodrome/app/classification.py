@@ -88,7 +88,7 @@ def classify(
         means = {name: float(np.mean(each == tested.labels)) for name, each in found.items()}
         facts |= {"majority": means[MAJORITY], "baselines": means}
     lines = [
-        f"{count(len(data), 'row')} in {len(classes)} classes (method: {choice.method}).",
+        f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method}).",
         *scores,
     ]
     first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")

@@ -61,8 +61,8 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     sizes = np.bincount(clusters, minlength=k).tolist()
     facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes, **scores}
     lines = [
-        f"{count(len(data), 'row')} in {count(k, 'cluster')} of {'size' if k == 1 else 'sizes'} "
-        f"{', '.join(map(str, sizes))} (method: {choice.method})."
+        f"{count(len(data), data.noun)} in {count(k, 'cluster')} of size"
+        f"{'s' if k > 1 else ''} {', '.join(map(str, sizes))} (method: {choice.method})."
     ]
     if evidence is not None:
         facts["prediction_strength"] = evidence.strengths.tolist()
@@ -121,8 +121,8 @@ def _sections(
     plot = scatter(
         data,
         points,
-        "Each point is a row of the file, coloured by its cluster. The coordinates come from "
-        "kernel PCA with the same kernel.",
+        f"Each point is a {data.noun}, coloured by its cluster. The coordinates come from kernel "
+        "PCA with the same kernel.",
         labels=names,
         label_name="cluster",
         details={name: column for name, column in details.items() if column is not None},

@@ -118,9 +118,10 @@ class Comparison:
     def recommendation(self) -> str:
         """Return which method to use, and how clear the difference is."""
         best, components = self.best, count(self.n_components, "component")
+        size = count(len(self.data), self.data.noun)
         parts = [
             f"Use {best.title} (embed --method {best.method}). Criterion: "
-            f"{_CRITERIA[self.criterion]}, with {components}, for {len(self.data)} rows. "
+            f"{_CRITERIA[self.criterion]}, with {components}, for {size}. "
             f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
         ]
         for is_worse, verdict in (

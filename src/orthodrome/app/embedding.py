@@ -48,7 +48,7 @@ def embed(data: Data, choice: Choice, report: Report | None = None) -> Result:
         work.notes.insert(0, note)
     n, q = coordinates.shape
     facts: dict[str, Any] = {"n_rows": n, "n_components": q}
-    lines = [f"{count(n, 'row')}, {count(q, 'coordinate')} (method: {choice.method})."]
+    lines = [f"{count(n, data.noun)}, {count(q, 'coordinate')} (method: {choice.method})."]
     if curve is not None:
         facts["neighborhood_area"] = area = neighborhood_area(curve)
         lines.append(f"Neighbourhood score: {area:.3f} (1: all preserved, 0: random).")
@@ -65,8 +65,7 @@ def _sections(
 ) -> list[Section]:
     """Return the sections of the page."""
     q, ratios = coordinates.shape[1], model.explained_variance_ratio_
-    caption = "Each point is a row of the file."
-    points = scatter(data, coordinates, caption, ratios=ratios[:q])
+    points = scatter(data, coordinates, f"Each point is a {data.noun}.", ratios=ratios[:q])
     description = f"{type(model).__name__}, {count(q, 'component')}."
     sections = [Section("Embedding", [*opening(data, work, description), points])]
     pictures = [spectrum_picture(model)] if len(ratios) > 1 else []

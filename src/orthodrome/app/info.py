@@ -106,7 +106,7 @@ def describe(
         notes += landmark_notes(data)
         data = replace(fix_mirrored(data), notes=())
         if data.reflected:
-            notes.append("What follows was computed as with --fix-mirrored.")
+            notes.append("The recommendation is for the data with --fix-mirrored.")
     scaled, note = resolve_standardize(standardize, data)
     notes += [note] if note else []
     if scaled:

@@ -179,8 +179,8 @@ def count(n: int, noun: str) -> str:
 
 def opening(data: Data, work: Work, description: str) -> list[Block]:
     """Return the first blocks of a page: the data, and notes on the file and the run."""
-    rows, columns = ("specimen", "landmark") if data.kind == "shapes" else ("row", "column")
-    size = f"{count(len(data), rows)} of {count(data.X.shape[1], columns)}"
+    columns = "landmark" if data.kind == "shapes" else "column"
+    size = f"{count(len(data), data.noun)} of {count(data.X.shape[1], columns)}"
     notes = [Note(text) for text in (*data.notes, *work.notes)]
     return [Text(f"{data.path}: {size}; {description}"), *notes]
 

@@ -43,11 +43,14 @@ class LandmarkFile(NamedTuple):
         The name of each specimen.
     images : list of str or None
         The image of each specimen, if known.
+    names : list of str
+        The name or number of each landmark in the file.
     """
 
     landmarks: Floats
     ids: list[str]
     images: list[str | None]
+    names: list[str]
 
 
 class TableLandmarks(NamedTuple):
@@ -58,8 +61,9 @@ class TableLandmarks(NamedTuple):
     rows: list[int]
 
 
-def _file(landmarks: Floats, ids: list[str]) -> LandmarkFile:
-    return LandmarkFile(landmarks, ids, [None] * len(ids))
+def _file(landmarks: Floats, ids: list[str], names: list[str] | None = None) -> LandmarkFile:
+    numbers = [str(i + 1) for i in range(landmarks.shape[1])]
+    return LandmarkFile(landmarks, ids, [None] * len(ids), names or numbers)
 
 
 def match_labels(names: Sequence[str | None], pattern: str) -> NDArray[np.str_]:
@@ -282,26 +286,25 @@ def _from_long(columns: Mapping[str, Any]) -> TableLandmarks | None:
     if len(axes) < 2 or len(landmark) != 1 or not specimen:
         return None
     points = np.column_stack([np.asarray(columns[name], dtype=np.float64) for name in axes])
-    names = [_text(cell) for cell in columns[specimen[0]]]
+    specimens = [_text(cell) for cell in columns[specimen[0]]]
     numbers = [_text(cell) for cell in columns[landmark[0]]]
-    keys = Counter(zip(names, numbers, strict=True))
+    keys = Counter(zip(specimens, numbers, strict=True))
     (name, number), count = keys.most_common(1)[0]
     if count > 1:
         raise ValueError(f"Landmark {number!r} of specimen {name!r} occurs {count} times.")
-    ids = list(dict.fromkeys(names))
-    order = {name: i for i, name in enumerate(ids)}
-    labels = list(dict.fromkeys(numbers))
-    if all(label.isdigit() for label in labels):
-        labels.sort(key=int)
-    place = {number: i for i, number in enumerate(labels)}
-    first: dict[str, int] = {}
-    for row, name in enumerate(names):
-        first.setdefault(name, row)
-    if len(place) < MIN_LANDMARKS:
+    rows = {name: row for row, name in reversed(list(enumerate(specimens)))}
+    ids, names = list(dict.fromkeys(specimens)), list(dict.fromkeys(numbers))
+    if all(name.isdigit() for name in names):
+        names.sort(key=int)
+    if len(names) < MIN_LANDMARKS:
         return None
-    landmarks = np.full((len(ids), len(place), len(axes)), np.nan)
-    landmarks[[order[name] for name in names], [place[number] for number in numbers]] = points
-    return TableLandmarks(_file(landmarks, ids), axes, [first[name] for name in ids])
+    i, j = (
+        list(map({name: place for place, name in enumerate(order)}.__getitem__, cells))
+        for order, cells in ((ids, specimens), (names, numbers))
+    )
+    landmarks = np.full((len(ids), len(names), len(axes)), np.nan)
+    landmarks[i, j] = points
+    return TableLandmarks(_file(landmarks, ids, names), axes, [rows[name] for name in ids])
 
 
 def _from_wide(columns: Mapping[str, Any]) -> TableLandmarks | None:
@@ -332,7 +335,8 @@ def _from_wide(columns: Mapping[str, Any]) -> TableLandmarks | None:
     if names and len(set(columns[names[0]])) == len(ids):
         ids = [_text(cell) for cell in columns[names[0]]]
     landmarks = np.column_stack(values).reshape(len(ids), k, len(axes))
-    return TableLandmarks(_file(landmarks, ids), used, list(range(len(ids))))
+    file = _file(landmarks, ids, list(map(str, numbers)))
+    return TableLandmarks(file, used, list(range(len(ids))))
 
 
 def _text(cell: Any) -> str:

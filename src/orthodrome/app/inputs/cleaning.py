@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.types import Indices
-from ...preprocessing import TableCleaner
+from ...preprocessing import TableCleaner, sign_of
 from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError, RawTable
@@ -20,11 +20,14 @@ TEXT_RULES = ("ignore", "onehot", "error")
 # Without --missing, incomplete rows are dropped if they are fewer than this fraction.
 MAX_DROPPED = 0.05
 
+# Numbers that often mark missing cells.
+_CODES = (-99, -999, -9999, 999, 9999, 99999)
+
 # Why a column is left out, by its kind.
 _REASONS = {
     "text": "text",
     "date": "dates",
-    "identifier": "names or numbers of the rows",
+    "identifier": "names or numbers of rows, different in most of them",
     "constant": "the same value in all rows",
     "empty": "no values",
 }
@@ -57,7 +60,7 @@ def clean(
     filling = "mean" if missing == "mean" else "median"
     cleaner = TableCleaner(missing=filling, text=text, choose_columns=not chosen)
     _fit(cleaner, raw, raw.values)
-    notes = _column_notes(cleaner, raw)
+    notes = [*_column_notes(cleaner, raw), *_value_notes(cleaner, raw)]
     cells = cleaner.missing_cells(raw.values)
     gaps, unlabelled = _incomplete(cells, raw), _unlabelled(raw)
     keep = ~unlabelled if fills else ~(gaps | unlabelled)
@@ -148,12 +151,33 @@ def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
         ]
         if not found or (kind == "text" and cleaner.text == "onehot"):
             continue
-        advice = "" if kind == "empty" else " Name it in --columns to use it."
+        it, columns = ("it", "Column") if len(found) == 1 else ("them", "Columns")
+        advice = "" if kind == "empty" else f" Name {it} in --columns to use {it}."
         if kind == "text":
             labels = "" if raw.labels is not None else f", or --label {quote(found[0])} for labels"
             advice = f" Use --text onehot to turn text into numbers{labels}."
-        columns = "Column" if len(found) == 1 else "Columns"
         notes.append(f"{columns} {format_names(found)} left out: {reason}.{advice}")
+    return notes
+
+
+def _value_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
+    """Return notes on numbers with signs, and on numbers that may mark missing cells."""
+    notes = []
+    for name, kind in zip(raw.values.columns, cleaner.kinds_, strict=True):
+        column = raw.values[name].dropna()
+        if kind != "number" or not len(column):
+            continue
+        if column.dtype == object:
+            if sign := sign_of(str(column.iloc[0]).strip()):
+                notes.append(f"Column {quote(name)} was read as numbers without {sign}.")
+            continue
+        for code in _CODES:
+            others = column[column != code]
+            if 0 < len(others) < len(column) and np.abs(others - code).min() > np.ptp(others):
+                notes.append(
+                    f"Column {quote(name)} has {len(column) - len(others)} cells with {code}, far "
+                    "from its other values. If they are missing, make them empty."
+                )
     return notes
 
 
@@ -173,7 +197,7 @@ def _missing_note(
     if columns:
         what += f" (in {format_names(columns)})"
     dropped = unlabelled if fills else incomplete
-    too_many = missing is None and incomplete.sum() > MAX_DROPPED * len(gaps)
+    too_many = missing is None and max(gaps.sum(), unlabelled.sum()) > MAX_DROPPED * len(gaps)
     if missing == "error" or too_many or dropped.all():
         raise InputError(
             f"{raw.path}, {raw.locate(int(np.argmax(incomplete)))}: {what}. Fill them in, or use "

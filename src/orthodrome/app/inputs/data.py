@@ -88,6 +88,8 @@ class Data:
         Whether mirrored specimens were reflected.
     links : ndarray of shape (m, 2) or None
         Pairs of landmarks that figures join; None joins all in their order.
+    landmarks : tuple of str
+        The names or numbers of the landmarks in the file; 1, 2, … if it has none.
 
     Examples
     --------
@@ -111,9 +113,20 @@ class Data:
     cleaner: TableCleaner | None = None
     reflected: bool = False
     links: Indices | None = None
+    landmarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind == "shapes" and not self.landmarks:
+            numbers = tuple(str(i + 1) for i in range(self.X.shape[1]))
+            object.__setattr__(self, "landmarks", numbers)
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def noun(self) -> str:
+        """What a row is called in messages."""
+        return "specimen" if self.kind == "shapes" else "row"
 
     @property
     def label_title(self) -> str:

@@ -116,8 +116,10 @@ def label_specimens(
     elif label_regex is not None:
         found = _labels_from_names(path, file, label_regex)
     columns = checks.column_names(*file.landmarks.shape[1:])
+    names = tuple(file.names) if isinstance(file, LandmarkFile) else ()
     ids = tuple(file.ids)
-    return Data(str(path), "shapes", file.landmarks, columns, ids, found, name, "ID", notes)
+    data = Data(str(path), "shapes", file.landmarks, columns, ids, found, name, "ID", notes)
+    return replace(data, landmarks=names)
 
 
 def _read_tps(path: Path, negative: Literal["keep", "missing"]) -> tuple[TPSFile, Notes]:
@@ -142,23 +144,26 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
     """Drop specimens with missing landmarks or labels, or estimate landmarks; add a note."""
     if missing == "estimate":
         data = _estimated(data, None)
-    incomplete = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
-    lacking = "landmarks"
-    if data.labels is not None:
-        incomplete |= [checks.is_missing_label(label) for label in data.labels]
-        lacking = "landmarks or labels"
-    count, n = int(incomplete.sum()), len(data)
-    if not count:
+    gaps = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
+    labels = data.labels if data.labels is not None else ["known"] * len(data)
+    unlabelled = np.array([checks.is_missing_label(label) for label in labels])
+    incomplete, n = gaps | unlabelled, len(data)
+    if not incomplete.any():
         return data
+    counts = {"missing landmarks": gaps.sum(), "no label": unlabelled.sum()}
+    what = " and ".join(
+        f"{count} of {n} specimens have {lacking}" for lacking, count in counts.items() if count
+    )
     names = format_names((data.ids[i] for i in np.flatnonzero(incomplete)), _MAX_LISTED)
-    what = f"{count} of {n} specimens have missing {lacking}: {names}"
-    if missing == "error" or (missing is None and count > MAX_DROPPED * n) or count == n:
+    too_many = missing is None and max(counts.values()) > MAX_DROPPED * n
+    if missing == "error" or too_many or incomplete.all():
         raise InputError(
-            f"{data.path}: {what}. Use --missing drop to leave them out, or --missing estimate to "
-            "estimate the landmarks from the other specimens."
+            f"{data.path}: {what}: {names}. Use --missing drop to leave them out, or --missing "
+            "estimate to estimate the landmarks from the other specimens."
         )
     kept = data.take(np.flatnonzero(~incomplete))
-    return _noted(kept, f"{what}. They were left out. Use --missing estimate to keep them.")
+    keep = " Use --missing estimate to keep those without landmarks." if gaps.any() else ""
+    return _noted(kept, f"{what}: {names}. They were left out.{keep}")
 
 
 def _estimated(data: Data, mean: Any) -> Data:
@@ -211,7 +216,7 @@ def treat_like_training(data: Data, mean: Any, *, reflect: bool) -> Data:
 def landmark_notes(data: Data) -> list[str]:
     """Return notes on specimens that were probably digitised wrongly."""
     found, notes = find_landmark_errors(data.X), []
-    ids = data.ids
+    ids, landmarks = data.ids, data.landmarks
     if len(found.mirrored):
         names = format_names((ids[i] for i in found.mirrored), 20)
         notes.append(
@@ -219,11 +224,11 @@ def landmark_notes(data: Data) -> list[str]:
             "distort the result. Use --fix-mirrored to reflect them."
         )
     for i, first, second in found.swapped:
-        notes.append(
-            f"Landmarks {first + 1} and {second + 1} of specimen {quote(ids[i])} look exchanged."
-        )
+        pair = f"{landmarks[first]} and {landmarks[second]}"
+        notes.append(f"Landmarks {pair} of specimen {quote(ids[i])} look exchanged.")
     for i, landmark in found.displaced:
-        notes.append(f"Landmark {landmark + 1} of specimen {quote(ids[i])} is far from its place.")
+        name = landmarks[landmark]
+        notes.append(f"Landmark {name} of specimen {quote(ids[i])} is far from its place.")
     if len(found.outlying):
         names = format_names((ids[i] for i in found.outlying), _MAX_LISTED)
         notes.append(f"Far from the mean shape: {names}. Check these specimens.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,16 +24,16 @@ def with_links(data: Data, path: str | None) -> Data:
     if path is not None:
         if data.kind != "shapes":
             raise InputError(f"{data.path} has no landmarks. Remove --links.")
-        return replace(data, links=read_links(path, data.X.shape[1]))
+        return replace(data, links=_read_links(path, data.landmarks))
     if data.kind == "shapes" and data.X.shape[2] == 2 and _crosses_itself(data.X):
         return replace(data, links=np.empty((0, 2), dtype=np.intp))
     return data
 
 
-def read_links(path: str | os.PathLike[str], n_landmarks: int) -> Indices:
-    """Read pairs of landmark numbers from 1, one per line, and return them as numbers from 0.
+def _read_links(path: str | os.PathLike[str], landmarks: Sequence[str]) -> Indices:
+    """Read pairs of landmarks, one per line, called as in the file of landmarks.
 
-    Numbers are separated by a comma, a semicolon or blanks. The first line may be a header.
+    They are separated by a comma, a semicolon or blanks. The first line may be a header.
     """
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         lines = [line.split("#")[0].strip() for line in file]
@@ -41,16 +42,17 @@ def read_links(path: str | os.PathLike[str], n_landmarks: int) -> Indices:
         if not line or (n == 1 and not re.search("[0-9]", line)):
             continue
         cells = [cell.strip("\"' ") for cell in re.split(r"[,;\s]+", line)]
-        pair = [int(cell) for cell in cells if re.fullmatch("[0-9]{1,9}", cell)]
-        if not len(pair) == len(cells) == 2 or not 1 <= min(pair) <= max(pair) <= n_landmarks:
+        pair = [landmarks.index(cell) for cell in cells if cell in landmarks]
+        if not len(pair) == len(cells) == 2:
             raise InputError(
-                f"{path}, line {n}: {quote(line)} is not a pair of landmark numbers from 1 to "
-                f"{n_landmarks}. Write two numbers per line, such as 1,2."
+                f"{path}, line {n}: {quote(line)} is not a pair of landmarks. They are called "
+                f"{landmarks[0]} to {landmarks[-1]}. Write two per line, such as "
+                f"{landmarks[0]},{landmarks[1]}."
             )
         pairs.append(pair)
     if not pairs:
-        raise InputError(f"{path} has no pairs of landmark numbers. Write one per line: 1,2.")
-    return np.array(pairs) - 1
+        raise InputError(f"{path} has no pairs of landmarks. Write one per line, such as 1,2.")
+    return np.array(pairs)
 
 
 def _crosses_itself(X: Array) -> bool:
