@@ -286,9 +286,9 @@ def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
         return np.array([None if cell is None else str(cell)[:10] for cell in values], object)
     cells = np.array([_cell(cell) for cell in values], dtype=object)
     present = [cell for cell in cells if cell is not None]
-    if present and all(_number(cell) is not None for cell in present):
-        if len(set(map(sign_of, present))) == 1:
-            return _numbers(cells, name)
+    are_numbers = all(_number(cell) is not None for cell in present)
+    if are_numbers and len(set(map(sign_of, present))) == 1:
+        return _numbers(cells, name)
     return cells
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from orthodrome import app
 from orthodrome.app import classification, models
-from orthodrome.app.cluster_number import _strength, propose_clusters
+from orthodrome.app.cluster_number import Evidence, _strength, propose_clusters
 from orthodrome.app.inputs import Data
 from orthodrome.app.models import Choice
 
@@ -73,14 +73,21 @@ def test_strength_is_the_worst_fraction_of_pairs_kept():
         (np.ones((50, 2)), 1),
         (np.eye(3), 1),
         (load_wine().data, 3),
-        (load_iris().data, 2),  # two of the three kinds overlap
+        (load_iris().data, 3),
     ],
     ids=["1 blob", *(f"{k} blobs" for k in (2, 4, 8)), "uniform", "equal", "few", "wine", "iris"],
 )
 def test_proposed_number(X, expected):
     evidence = propose_clusters(numbered(X), Choice("kernel-kmeans", standardize=len(X) == 178))
     assert evidence.n_clusters == expected
-    assert f"-k {expected} was chosen" in evidence.sentence()
+    assert f"-k {expected} was chosen: " in evidence.sentence()
+
+
+def test_weak_evidence_is_called_weak():
+    for second, k, words in ((0.69, 1, "badly"), (0.72, 2, "weak"), (0.78, 2, "largest number")):
+        evidence = Evidence(np.array([1.0, second, 0.5]), np.zeros(3))
+        assert evidence.n_clusters == k
+        assert words in evidence.sentence()
 
 
 def test_cluster_without_a_number(table, capsys, tmp_path):

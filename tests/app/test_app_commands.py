@@ -329,11 +329,11 @@ BAD = {
     "links of a table": (("embed", "trees.csv", "--links", "far.csv"), 1, ["no landmarks"]),
     "three links": (
         ("embed", "leaves.tps", "--links", "trees.csv"),
-        *(1, ["trees.csv, line 2", "not a pair of landmark numbers"]),
+        *(1, ["trees.csv, line 2", "not a pair of landmarks"]),
     ),
     "no such landmark": (
         ("embed", "leaves.tps", "--links", "links.txt"),
-        *(1, ["links.txt, line 2: '3 11'", "numbers from 1 to 10"]),
+        *(1, ["links.txt, line 2: '3 11'", "called 1 to 10"]),
     ),
     "missing landmark": (
         ("embed", "gaps.tps"),

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from optional import needs
 from orthodrome.app import Data, InputError, memory, read_data, read_image, write_image
 from orthodrome.app.inputs import tables
-from orthodrome.app.inputs.landmarks import treat_like_training
+from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training
+from orthodrome.app.inputs.links import with_links
 from orthodrome.plots import MissingExtraError
 from orthodrome.spaces import find_mirrored
 
@@ -417,8 +418,9 @@ def test_labels_by_a_pattern(write, pattern):
     data = read_data(path, label_regex=pattern)
     assert data.labels.tolist() == ["edulis", "rubra", "edulis"]
     assert data.label_name == pattern
-    ids = read_data(write("b.tps", tps(with_image=False)), label_regex="1(.)")
-    assert ids.labels.tolist() == ["1", "2", "3"]
+    for with_image in (True, False):  # searched in the IDs if not every IMAGE matches
+        ids = read_data(write("b.tps", tps(with_image=with_image)), label_regex="^1(.)")
+        assert ids.labels.tolist() == ["1", "2", "3"]
     rejected(path, "2 of 3 names", "edulis_1.jpg", "--labels", label_regex="(rubra)")
     for wrong, word in (("rubra", "parentheses"), ("(", "regular expression")):
         with pytest.raises(InputError, match=word):
@@ -619,10 +621,36 @@ def test_other_landmark_files(write, name, text, shape):
 
 
 def test_landmarks_of_a_long_table(write):
-    rows = [f"{i},{j},{i + j},{j}" for i in range(3) for j in range(4)]
+    """Notes and links number the landmarks as in the file."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 2)) + 0.02 * rng.normal(size=(8, 6, 2))
+    X[3, [1, 4]] = X[3, [4, 1]]
+    rows = [f"s{i},{j},{x},{y}" for i, each in enumerate(X) for j, (x, y) in enumerate(each)]
     found = read_data(write("a.csv", "\n".join(["specimen,landmark,x,y", *rows])))
-    assert found.X.shape == (3, 4, 2)
+    np.testing.assert_array_equal(found.X, X)
     assert any("long table" in note for note in found.notes)
+    assert landmark_notes(found) == ["Landmarks 1 and 4 of specimen 's3' look exchanged."]
+    assert with_links(found, str(write("links.txt", "0 5\n"))).links.tolist() == [[0, 5]]
+
+
+def test_missing_landmarks_and_labels_are_counted_apart(write):
+    """Five per cent of each may be missing."""
+    cells = [[f"{i},{j},{i + j**2},{j}" for j in range(3)] for i in range(40)]
+    del cells[3][1], cells[5][1]
+    rows = [f"{row},{'' if i in (7, 8) else 'k'}" for i, each in enumerate(cells) for row in each]
+    found = read_data(write("a.csv", "\n".join(["id,lm,x,y,kind", *rows])), label="kind")
+    assert len(found) == 36
+    assert "2 of 40 specimens have missing landmarks and 2 of 40" in found.notes[-1]
+
+
+def test_amounts_and_codes_of_missing_cells(write):
+    rows = ['"$1,200.50",3 %,1', "$30,4.5 %,2", "$7,5 %,-999"]
+    found = read_data(write("a.csv", "\n".join(["price,share,depth", *rows])))
+    assert found.X.tolist() == [[1200.5, 3, 1], [30, 4.5, 2], [7, 5, -999]]
+    for words in ("'price' was read as numbers without $", "1 cells with -999"):
+        assert any(words in note for note in found.notes)
+    found = read_data(write("a.csv", "price;n\n1,25 €;1\n12,5 €;2\n"))
+    assert found.X[:, 0].tolist() == [1.25, 12.5]
 
 
 @pytest.mark.parametrize("reflect", [True, False])

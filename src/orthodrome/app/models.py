@@ -166,8 +166,8 @@ def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
         return False, ""
     return True, (
         f"Columns were scaled to mean 0 and variance 1, because their spreads differ by a factor "
-        f"of {ratio:.2g}, from {data.columns[low]!r} to {data.columns[high]!r}. Use --standardize "
-        "no to keep their scales."
+        f"of {float(f'{ratio:.2g}'):,.0f}, from {data.columns[low]!r} to {data.columns[high]!r}. "
+        "Use --standardize no to keep their scales."
     )
 
 

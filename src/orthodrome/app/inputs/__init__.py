@@ -89,8 +89,9 @@ def read_data(
         For TPS files: a table (csv or tsv) with a column for the ID or the IMAGE of each specimen
         (the IMAGE with or without its folder and suffix), and a column for its label.
     label_regex : str, optional
-        For TPS files: a regular expression, searched in the IMAGE of each specimen, or in the ID
-        if there is no IMAGE. The label is the group named ``label``, or else the first group.
+        For landmarks: a regular expression, searched in the IMAGE of each specimen, or in the ID
+        if not every specimen has a matching IMAGE. The label is the group named ``label``, or else
+        the first group.
     keep_negative : bool, default=False
         For TPS files: treat negative coordinates as values, as in aligned or centred landmarks.
         By default they mark missing landmarks.

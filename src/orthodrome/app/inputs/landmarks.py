@@ -243,7 +243,8 @@ def _labels_from_names(path: Path, file: Specimens, pattern: str) -> Labels:
             return match_labels(names, pattern)
         except ValueError as problem:
             problems.append(str(problem))
-    raise InputError(f"{path}: --label-regex {problems[0]} Or use --labels FILE.")
+    listed = " Nor in the IDs: ".join(dict.fromkeys(problems))
+    raise InputError(f"{path}: --label-regex {listed} Or use --labels FILE.")
 
 
 # ---------------------------------------------------------------------------- labels from a table
