@@ -6,8 +6,9 @@ from sklearn.datasets import load_digits
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.kernels import Gaussian
-from orthodrome.sphere import distance, karcher_mean, log
+from orthodrome.sphere import distance, incremental, karcher_mean, log
 from orthodrome.sphere.incremental import TangentMoments
+from orthodrome.sphere.maps import geodesic_step
 
 
 def cap(n=300, m=6, width=1.0, seed=0):
@@ -173,3 +174,34 @@ def test_accuracy_for_sorted_and_shuffled_rows(digits, order, size, measured):
     assert origin.converged
     assert (origin.drift > 0.2) == (order == "sorted")
     assert np.all(np.array(errors(origin, f, lengths)) <= 1.5 * np.array(measured))
+
+
+def test_steps_are_counted(monkeypatch):
+    """Those of the mean of the sample, and those that reduce the gradient."""
+    f, _ = cap(n=2000)
+    moments = moments_of(f, base=pole(), sample_size=100)
+    sample = moments.sample
+    start = incremental.find_mean(
+        sample.vectors, sample.normalized_weights, tol=1e-10, max_iter=100
+    )
+    steps = []
+
+    def step(point, direction):
+        steps.append(direction)
+        return geodesic_step(point, direction)
+
+    monkeypatch.setattr(incremental, "geodesic_step", step)
+    assert moments.origin().n_iter == start.n_iter + len(steps) - 1 > start.n_iter
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 10), (100, 1), (100, 10), (100, 2048)])
+def test_equal_rows(n, size):
+    row, half = np.array([0.6, 0.8, 0.0]), np.full(n, 0.5)
+    for base in (row, np.eye(3)[0]):
+        origin = moments_of(np.tile(row, (n, 1)), None, half, base=base, sample_size=size).origin()
+        np.testing.assert_allclose(origin.point, row, atol=1e-14)
+        np.testing.assert_allclose(origin.covariance, 0, atol=1e-14)
+        assert origin.total == pytest.approx(np.arccos(0.5) ** 2)
+        assert origin.term_size == pytest.approx(1)
+        assert origin.drift == pytest.approx(distance(base, row), abs=1e-14)
+        assert origin.converged

@@ -11,7 +11,9 @@ from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
+from orthodrome.sphere._descent import bend_ratios
 from orthodrome.sphere.karcher import coordinate_mean
+from orthodrome.sphere.maps import geodesic_step
 
 
 class Sampled(Coordinates):
@@ -88,3 +90,20 @@ def test_without_tolerance_it_ends_at_rounding():
     assert found.status is (Status.CONVERGED if at_zero else Status.ROUNDING)
     assert found.gradient_norm < 1e-15
     assert found.n_iter <= 15
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-200, 1e-9, 0.5, 3.0])
+def test_geodesic_step(length):
+    moved = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]))
+    np.testing.assert_allclose(moved, arc([length], 1)[0], rtol=0, atol=1e-15)
+    short = geodesic_step(arc([0.0], 1)[0], np.array([0.0, length, 0.0]), 0.4)
+    np.testing.assert_allclose(short, arc([min(length, 0.4)], 1)[0], rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.9e-3, 1.1e-3, 0.1, 1.5, 3.0])
+def test_bend_ratios(angle):
+    """By the series of θ cot θ where its digits cancel."""
+    level = angle / np.tan(angle) if angle else 1.0
+    expected = (1 - level) / angle**2 if angle > 0.05 else 1 / 3 + angle**2 / 45
+    found = bend_ratios(np.array([angle]), np.array([level]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
