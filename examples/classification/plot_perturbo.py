@@ -2,6 +2,8 @@
 Classify by distance to class subspaces
 =======================================
 
+A classifier that needs no tuning, on half-moons and wines.
+
 The feature vectors of a class span a subspace. :class:`~orthodrome.PerTurbo` measures the distance
 of a new point to the subspace of each class and chooses the nearest. Training is one
 eigendecomposition per class. The same decomposition gives exact leave-one-out errors, which choose

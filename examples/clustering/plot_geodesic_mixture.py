@@ -2,6 +2,8 @@
 A Gaussian mixture on the sphere
 ================================
 
+Cluster wines with Gaussians on a sphere, and choose their number by BIC.
+
 :class:`~orthodrome.GeodesicMixture` fits Gaussians on the sphere in feature space, each in the
 tangent space of its own mean. A mixture in a single flat space distorts clusters that are far from
 its origin.

@@ -2,14 +2,15 @@
 k-means on the sphere of a kernel
 =================================
 
+k-means that outliers hardly change, on points in the plane and on wines.
+
 A Gaussian kernel places every row on a sphere in feature space. k-means on this sphere uses Karcher
 means as centres: the points with the smallest mean squared geodesic distance. An outlier pulls an
 ordinary mean without limit. On the sphere its distance is at most a right angle, so that it hardly
 counts.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-# sphinx_gallery_thumbnail_panel = (2, 2)
+# sphinx_gallery_thumbnail_panel = (2, 3)
 
 # %%
 # One centre first. Two thirds of the points lie in a crescent; the others are scattered. The

@@ -2,6 +2,8 @@
 Curved and nested groups
 ========================
 
+Cluster rings, half-moons and handwritten digits by a graph of similarities.
+
 k-means separates groups by straight lines. Spectral clustering connects similar points in a graph;
 eigenvectors of the graph are nearly constant on each connected group. This example compares three
 ways to use eigenvectors, on rings and half-moons, and ends with handwritten digits.

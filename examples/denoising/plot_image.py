@@ -2,6 +2,8 @@
 Denoise an image by its patches
 ===============================
 
+Remove noise from a photograph with kernel PCA of its patches.
+
 A noisy photograph is cut into small overlapping patches. Kernel PCA finds what the patches have in
 common. Each patch is replaced by the pre-image of its projection on the leading components, and the
 patches are averaged. The noise level, the bandwidth and the number of components are estimated from

@@ -2,6 +2,8 @@
 Denoise a motion by its frames
 ==============================
 
+Remove noise from a simulated walk with kernel PCA of its frames.
+
 Each frame of a motion is a point: the positions of all joints. A walk is a curve that repeats with
 every step. Kernel PCA follows the curve, and pre-images move noisy frames back to it. Linear PCA
 finds a flat space that contains the curve, and keeps all noise inside that space.

@@ -2,6 +2,8 @@
 Kernel PCA, pass by pass
 ========================
 
+Compute components of digits one sample at a time, and stop early.
+
 The Kernel Hebbian Algorithm looks at one sample at a time and improves its components a little each
 time. After one or two passes over the data they are good enough for a picture or a clustering. No
 gain has to be tuned, and a run can be stopped and continued at any time.

@@ -2,6 +2,8 @@
 Denoise digits by pre-images
 ============================
 
+Clean noisy handwritten digits with PCA and kernel PCA.
+
 A noisy image is projected on the leading components of clean images. This removes most of the
 noise. The way back from feature space is a *pre-image*: the image whose feature vector is nearest
 to the projection.

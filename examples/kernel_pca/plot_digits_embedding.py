@@ -2,6 +2,8 @@
 Kernel PCA and PCA of digits
 ============================
 
+Compare PCA and kernel PCA on handwritten digits.
+
 Kernel PCA with the linear kernel is PCA. With a Gaussian kernel and the default bandwidth, the
 picture of the digits changes little, and the variance is spread over more components. A kernel does
 not always help: compare before you use one.

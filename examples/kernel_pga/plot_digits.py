@@ -2,6 +2,8 @@
 Kernel PGA of digits
 ====================
 
+Compare kernel PCA and kernel PGA on handwritten digits.
+
 A polynomial kernel does not place data on a sphere. ``Normalized`` divides it by √(k(x, x) k(y,
 y)), and then it does. The digits lie far enough from their mean that curvature matters, a little.
 """

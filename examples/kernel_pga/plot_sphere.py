@@ -2,6 +2,8 @@
 Directions on a sphere
 ======================
 
+Compare kernel PCA and kernel PGA on simulated directions of known dimension.
+
 Unit vectors lie on a sphere, and so do all data under a kernel with k(x, x) = 1. Kernel PCA
 measures straight through that sphere. Kernel principal geodesic analysis measures along it: from
 the mean on the sphere (the Karcher mean), along great circles.

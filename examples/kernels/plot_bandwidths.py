@@ -2,6 +2,8 @@
 What the bandwidth does
 =======================
 
+See how the bandwidth of a kernel changes a map of digits.
+
 A radial kernel with k(x, x) = 1 places every row on a sphere. Its scale σ decides how far around
 the sphere the data spread. With a large σ they lie in a small, nearly flat cap, and every method is
 close to its linear version. With a small σ all points are at right angles to each other, and none

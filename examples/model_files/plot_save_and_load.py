@@ -2,6 +2,8 @@
 Save and load a model
 =====================
 
+Save a model of wines to a file that contains no code, and load it.
+
 ``orthodrome.save`` writes a file without code, and ``orthodrome.load`` executes nothing from it.
 This is safer than pickle.
 """

@@ -2,6 +2,8 @@
 Which picture preserves the neighbours?
 =======================================
 
+Compare five maps of handwritten digits by the neighbours they preserve.
+
 Every embedding in two dimensions loses something. Neighbourhood preservation counts, for every
 point and every κ, how many of its κ nearest neighbours in the data are among the κ nearest in the
 picture. The curves show what each method is good for.

@@ -2,6 +2,8 @@
 Circles among outliers
 ======================
 
+Fit circles and components to directions and irises with outliers.
+
 Principal nested spheres reduce the dimension one by one. Each level fits the nearest subsphere and
 projects the data onto it, down to a circle and a point. A subsphere may be a great one, like the
 geodesics of kernel PGA, or a small one, which bends with the data. p = 2 is least squares; a

@@ -2,6 +2,8 @@
 Robust kernel PCA of corrupted images
 =====================================
 
+Find components of digits when every twelfth image is corrupted.
+
 With squares, distant points count most. :class:`~orthodrome.RobustKernelPCA` maximises a smaller
 power of the projections, so that a few corrupted images do not determine the components.
 """

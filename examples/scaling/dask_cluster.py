@@ -2,9 +2,10 @@
 Kernel PGA on a cluster of two processes
 ========================================
 
-Starts a Dask cluster on this machine, two worker processes of one thread each; fits kernel
-principal geodesic analysis to points that the workers make themselves, block by block; prints what
-it did; and stops the cluster.
+Fit kernel PGA to data that are distributed over the workers of a Dask cluster.
+
+The script starts a Dask cluster of two worker processes on this machine. The workers make the rows
+themselves, block by block. The script fits the model, prints what it did, and stops the cluster.
 
     python examples/scaling/dask_cluster.py [rows]
 

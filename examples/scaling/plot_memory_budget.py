@@ -2,6 +2,8 @@
 A memory budget instead of a Gram matrix
 ========================================
 
+Fit with a Gram matrix in memory, on disk or recomputed, within a budget.
+
 The Gram matrix of N rows has N² entries. It is stored if it fits ``memory_budget``. Otherwise its
 tiles are recomputed for every product, with the same result, to the tolerance of the solver.
 """

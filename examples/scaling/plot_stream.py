@@ -2,6 +2,8 @@
 Fit batches one by one
 ======================
 
+Fit kernel PCA and kernel PGA to data that arrive in batches.
+
 Rows come in batches: from a large file, a sensor or a simulation. ``partial_fit`` of kernel PCA
 keeps a few anchors among the first rows, and the mean and covariance of all rows seen through them.
 ``fit`` passes over batches several times, and can also find the Karcher mean.

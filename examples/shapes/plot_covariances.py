@@ -2,6 +2,8 @@
 Classify textures by covariance matrices
 ========================================
 
+Classify photographs of grass and gravel by covariance matrices of patches.
+
 A patch of a photograph can be described by a covariance matrix: how brightness and its derivatives
 vary together within the patch. Covariance matrices are symmetric positive definite and form a
 curved space. The log-Euclidean kernel takes them as arrays of shape (n, d, d) and works with any

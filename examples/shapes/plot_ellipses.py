@@ -2,6 +2,8 @@
 Ellipses along a geodesic
 =========================
 
+Draw covariance matrices as ellipses, and follow a component of kernel PGA.
+
 A covariance matrix can be drawn as an ellipse. Pre-images of points along a component of kernel PGA
 are matrices again, so that a component can be drawn. The example also compares means of matrices:
 the arithmetic mean has a larger area than any of the matrices.

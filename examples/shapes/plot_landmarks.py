@@ -2,18 +2,21 @@
 Shapes from landmarks
 =====================
 
-Landmarks on a bone, a leaf or a wing describe its shape, once position, size and rotation are
+Read landmarks of leaves from a TPS file, classify them, and draw their modes.
+
+Landmarks on a leaf, a wing or a skull describe its shape, once position, size and rotation are
 removed. Shape kernels do this for every estimator. Landmarks come as arrays of shape (n, k, 2),
 complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 """
 
 # sphinx_gallery_thumbnail_number = 1
+# sphinx_gallery_thumbnail_panel = (2, 3)
 
 # %%
-# Vertebrae of mice: six landmarks on each bone, and three groups of mice: control, and selected for
-# large or small body weight. The data are not part of the package; see
-# :func:`orthodrome.datasets.load`. Without them the example uses simulated outlines. The specimens
-# are written to a TPS file and read again. The groups are in the IDs.
+# Leaves of passion flowers: fifteen landmarks on each leaf, and three classes of leaves. The data
+# are not part of the package; see :func:`orthodrome.datasets.load`. Without them the example uses
+# simulated outlines. The leaves are written to a TPS file and read again. The classes are in the
+# IDs.
 
 import tempfile
 from pathlib import Path
@@ -26,33 +29,32 @@ from orthodrome import KernelPGA, KernelRidgeRegressionClassifier, plots
 from orthodrome.datasets import load, make_landmark_shapes
 from orthodrome.spaces import extrinsic_mean, procrustes_distance, read_tps, write_tps
 
+rng = np.random.default_rng(0)
 try:
-    vertebrae = load("mice_vertebrae", download_if_missing=False)
-    landmarks = vertebrae.landmarks
-    groups = np.array(["control", "large", "small"])[vertebrae.target]
+    passiflora = load("passiflora", download_if_missing=False)
+    kinds = passiflora.target_names[passiflora.target]
+    chosen = [rng.choice(np.flatnonzero(kinds == kind), 40, replace=False) for kind in "ACF"]
+    landmarks, kinds = passiflora.landmarks[np.ravel(chosen)], kinds[np.ravel(chosen)]
 except FileNotFoundError:
-    print("The vertebrae are not on this machine: using simulated outlines.")
+    print("The leaves are not on this machine: using simulated outlines.")
     landmarks, kinds = make_landmark_shapes(120, variation=0.6, random_state=2)
-    landmarks = 100 * (landmarks - landmarks.min())  # pixels
-    groups = np.array(["round", "star", "wave"])[kinds]
+    landmarks, kinds = 100 * (landmarks - landmarks.min()), np.array(list("ACF"))[kinds]
 with tempfile.TemporaryDirectory() as folder:
-    file = Path(folder) / "specimens.tps"
-    write_tps(file, landmarks, ids=[f"{group}-{n}" for n, group in enumerate(groups)])
+    file = Path(folder) / "leaves.tps"
+    write_tps(file, landmarks, ids=[f"{kind}-{n}" for n, kind in enumerate(kinds)])
     found = read_tps(file)
 X = found.landmarks
 y = np.array([name.split("-")[0] for name in found.ids])
-print(f"{len(X)} specimens of {X.shape[1]} landmarks; the first is {found.ids[0]}")
+print(f"{len(X)} leaves of {X.shape[1]} landmarks; the first is {found.ids[0]}")
 
 plots.shapes(X, y, n_columns=3, figure=plt.figure(figsize=(8.4, 3.0)))
 
 # %%
-# A mean shape is one specimen of size 1. The kernel ridge regression classifier chooses the class
+# A mean shape is one leaf of size 1. The kernel ridge regression classifier chooses the class
 # whose shapes combine best to the new one. Leave-one-out chooses bandwidth and ridge.
 
-names = sorted(set(y))
-means = np.stack([extrinsic_mean(X[y == name]) for name in names])
-distance = procrustes_distance(means)[0, 1]
-print(f"distance of the mean shapes of {names[0]} and {names[1]}: {distance:.3f}")
+means = np.stack([extrinsic_mean(X[y == kind]) for kind in "ACF"])
+print(f"distance of the mean shapes of A and C: {procrustes_distance(means)[0, 1]:.3f}")
 
 classifier = KernelRidgeRegressionClassifier("veronese_whitney", sigmas="auto")
 scores = cross_val_score(classifier, X, y, cv=5)
@@ -70,7 +72,7 @@ plots.embedding(
     y,
     ax=plt.figure(figsize=(6.4, 4.8), layout="constrained").subplots(),
     ratios=model.explained_variance_ratio_,
-    title="Shapes, kernel PGA",
+    title="Leaves, kernel PGA",
 )
 plots.shape_modes(model, n_modes=2, figure=plt.figure(figsize=(8.4, 3.6)))
 
