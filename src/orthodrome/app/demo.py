@@ -29,7 +29,7 @@ from ..plots import images, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
 from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
 from ..sphere import exp_at_pole
-from .comparison import TITLES, compare
+from .comparison import compare
 from .embedding import spectrum_picture
 from .inputs import Data
 from .inputs.checks import column_names, row_names
@@ -97,7 +97,7 @@ def run_demo(
             "Wine: three cultivars in two dimensions", _wine(), replace(choice, standardize=True)
         ),
         "directions: kernel PCA and kernel PGA": lambda: _directions(settings),
-        "page": lambda: _reproduction(command, settings),
+        "page": lambda: reproduction_section(command, _programs(settings), []),
     }
     sections = []
     with writable_folder(Path(folder)) as target, house_style():
@@ -117,6 +117,11 @@ def _texts() -> dict[str, str]:
     return {heading: body.strip() for heading, _, body in parts}
 
 
+def _programs(settings: Settings) -> dict[str, str]:
+    headings = [heading for heading in _texts() if heading.startswith("Python code")]
+    return {heading: _text(heading, **vars(settings)) for heading in headings}
+
+
 def _text(heading: str, **values: Any) -> str:
     return _texts()[heading].format(**values)
 
@@ -126,8 +131,7 @@ def _text(heading: str, **values: Any) -> str:
 
 def _data(name: str, X: Array, columns: Sequence[str], labels: Any = None) -> Data:
     texts = None if labels is None else np.array(labels, dtype=np.str_)
-    label_name = None if labels is None else "class"
-    return Data(name, "table", X, tuple(columns), row_names(len(X)), texts, label_name)
+    return Data(name, "table", X, tuple(columns), row_names(len(X)), texts, "class")
 
 
 def _digits() -> Data:
@@ -137,8 +141,7 @@ def _digits() -> Data:
 
 def _wine() -> Data:
     wine = load_wine()
-    names = [f"cultivar {number + 1}" for number in wine.target]
-    return _data("wine", wine.data, wine.feature_names, names)
+    return _data("wine", wine.data, wine.feature_names, [f"cultivar {i + 1}" for i in wine.target])
 
 
 # ---------------------------------------------------------------------------- pre-images
@@ -193,12 +196,12 @@ def _comparison(
     title: str, data: Data, choice: Choice, methods: Sequence[str] = _METHODS
 ) -> Section:
     """Compare methods; return the page of the command compare as one section."""
+    sections = compare(data, choice, methods=methods).sections()
     blocks: list[Block] = []
-    for section in compare(data, choice, methods=methods).sections():
-        for block in section.blocks:
-            if isinstance(block, Picture):
-                block = replace(block, name=f"{data.path}-{block.name}")
-            blocks.append(block)
+    for block in (block for section in sections for block in section.blocks):
+        if isinstance(block, Picture):
+            block = replace(block, name=f"{data.path}-{block.name}")  # unique on the page
+        blocks.append(block)
     return Section(title, blocks)
 
 
@@ -223,12 +226,10 @@ def _directions(settings: Settings) -> Section:
         alt=_text("globe picture", **vars(settings)),
         caption=_text("globe caption"),
     )
-    pictures = []
-    for method, model in models.items():
-        ratios = ", ".join(f"{ratio:.1%}" for ratio in model.explained_variance_ratio_)
-        caption = f"{TITLES[method]}: {ratios} of the variance."
-        name = f"directions-spectrum-{method}"
-        pictures.append(replace(spectrum_picture(model), name=name, caption=caption))
+    pictures = [
+        replace(spectrum_picture(model), name=f"directions-spectrum-{name}")
+        for name, model in models.items()
+    ]
     found = {name: model.n_components_ for name, model in models.items()}
     area = neighborhood_area(curve)
     result = _text("directions result", flat=found["kpca"], curved=found["kpga"], area=area)
@@ -236,14 +237,3 @@ def _directions(settings: Settings) -> Section:
     comparison = _comparison("", data, choice, _METHODS[1:]).blocks
     title = "Directions: kernel PCA and kernel PGA"
     return Section(title, [*texts, Row(pictures), globe, *comparison])
-
-
-# ---------------------------------------------------------------------------- reproduction
-
-
-def _reproduction(command: Sequence[str], settings: Settings) -> Section:
-    values = vars(settings)
-    headings = [heading for heading in _texts() if heading.startswith("Python code")]
-    programs = {heading: _text(heading, **values) for heading in headings}
-    rows = [[name, str(value)] for name, value in values.items()]
-    return reproduction_section(command, programs, [Table("Settings", ["setting", "value"], rows)])

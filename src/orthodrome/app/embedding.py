@@ -96,7 +96,8 @@ def spectrum_picture(model: Any) -> Picture:
         spectrum(model),
         "spectrum",
         alt=f"Bars: fraction of the variance explained by each component; in total {total:.0%}.",
-        caption="Fraction of the variance explained by each component, and the cumulative sum.",
+        caption=f"Fraction of the variance explained by each component of {type(model).__name__}, "
+        "and the cumulative sum.",
     )
 
 

@@ -351,8 +351,4 @@ def _suffix(path: Path) -> str:
         )
     if not path.stat().st_size:
         raise InputError(f"{path} is empty (0 bytes). Check how it was saved.")
-    try:
-        path.open("rb").close()
-    except PermissionError:
-        raise InputError(f"{path} cannot be opened: permission denied.") from None
     return suffix

@@ -45,16 +45,11 @@ def read_image(path: str | os.PathLike[str]) -> Floats:
         If Pillow is not installed.
     """
     file = Path(path)
-    if file.is_dir():
-        raise InputError(f"{file} is a folder. Give the path of an image.")
-    if not file.exists():
-        raise FileNotFoundError(f"There is no image {file}. Check the path.")
     pillow = _require_pillow()
+    content = file.read_bytes()  # given a path, Pillow allocates the size in a damaged chunk
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about large images
-            # given a path, Pillow allocates the size stated in a damaged chunk
-            content = file.read_bytes()
             with pillow.Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as image:
                 width, height = image.size
                 check_memory(
@@ -70,7 +65,7 @@ def read_image(path: str | os.PathLike[str]) -> Floats:
     except pillow.Image.DecompressionBombError as problem:
         raise InputError(f"{file} is too large: {problem} Reduce its size.") from None
     except (OSError, SyntaxError, ValueError) as problem:
-        if isinstance(problem, InputError | PermissionError):
+        if isinstance(problem, InputError):
             raise
         raise InputError(f"{file} is a damaged image: {problem}.") from None
 

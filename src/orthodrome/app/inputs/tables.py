@@ -32,17 +32,6 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 # Spreadsheets may run a cell that starts with =, +, -, @ or tab (CWE-1236). Line breaks and the
 # full-width forms of these characters are included to be safe.
 _FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-_BINARY = {
-    b"\x89PNG": "a PNG image",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"%PDF": "a PDF document",
-    b"PAR1": "a parquet file; rename it to .parquet",
-    b"\x93NUMPY": "a NumPy array; rename it to .npy",
-    b"PK\x03\x04": "a zip archive; save an Excel workbook as CSV, or rename NumPy arrays to .npz",
-    b"\x1f\x8b": "a gzip file; decompress it first",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as CSV",
-    b"\x89HDF": "an HDF5 file; save the array as .npy",
-}
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 # Bytes per row in addition to its numbers (its name and perhaps its label), and per column.
 _BYTES_PER_ROW, _BYTES_PER_COLUMN = 200, 7000
@@ -319,9 +308,6 @@ def _encoding(path: Path) -> tuple[str, list[str]]:
     """Return the encoding of a text file, and notes; raise if the file is binary."""
     with path.open("rb") as file:
         head = file.read(_SNIFFED_BYTES)
-    for magic, what in _BINARY.items():
-        if head.startswith(magic):
-            raise InputError(f"{path} is not a text table but {what}.")
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return encoding, []
@@ -335,8 +321,9 @@ def _encoding(path: Path) -> tuple[str, list[str]]:
                 line += chunk[: max(chunk.find(b"\0"), 0)].count(b"\n")
                 raise InputError(
                     f"{path}, line {line}: the line has zero bytes or is longer than {_MAX_LINE} "
-                    "bytes, so the file is binary or damaged. Save the data as CSV in UTF-8, with "
-                    "one line for each row."
+                    "bytes, so this is not a text table. Save Excel workbooks, archives and other "
+                    "binary files as CSV in UTF-8. Names of parquet and NumPy files must end in "
+                    ".parquet, .npy or .npz."
                 )
             line += chunk.count(b"\n")
             try:
