@@ -13,8 +13,8 @@ its origin.
 # sphinx_gallery_thumbnail_panel = (2, 2)
 
 # %%
-# Three long, thin clusters at right angles to each other on the unit sphere. The linear kernel
-# leaves them where they are. In the tangent space of the overall mean they are bent, and one
+# Three long, thin clusters at right angles to each other on the unit sphere. With the linear
+# kernel, feature space is the space of the data. In the tangent space of the overall mean they are bent, and one
 # Gaussian per cluster fits them badly. On the sphere they are straight.
 
 import matplotlib.pyplot as plt

@@ -75,7 +75,7 @@ axes[0].set_ylabel("Component 2")
 
 # %%
 # With a small σ, a picture may show a few similar points, and all others in one heap. The number of
-# components with half of the variance shows the same.
+# components that explain half of the variance shows the same: it is large if σ is small.
 
 for factor in factors:
     model = KernelPCA(0.5, Gaussian(factor * scale), random_state=0).fit(X)

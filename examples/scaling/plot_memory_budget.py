@@ -9,7 +9,7 @@ tiles are recomputed for every product, with the same result, to the tolerance o
 """
 
 # %%
-# What a fit would do for growing numbers of rows, without doing it.
+# What a fit would do for more and more rows. Nothing is fitted here.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -5,7 +5,8 @@ Fit batches one by one
 Fit kernel PCA and kernel PGA to data that arrive in batches.
 
 Rows come in batches: from a large file, a sensor or a simulation. ``partial_fit`` of kernel PCA
-keeps a few anchors among the first rows, and the mean and covariance of all rows seen through them.
+chooses a few of the first rows as anchors. It represents every row by its similarities to the
+anchors, and keeps only the mean and covariance of these.
 ``fit`` passes over batches several times, and can also find the Karcher mean.
 """
 

@@ -50,8 +50,9 @@ print(f"{len(X)} leaves of {X.shape[1]} landmarks; the first is {found.ids[0]}")
 plots.shapes(X, y, n_columns=3, figure=plt.figure(figsize=(8.4, 3.0)))
 
 # %%
-# A mean shape is one leaf of size 1. The kernel ridge regression classifier chooses the class
-# whose shapes combine best to the new one. Leave-one-out chooses bandwidth and ridge.
+# A mean shape is one leaf of size 1. The kernel ridge regression classifier approximates a new
+# shape by the shapes of each class, and chooses the class with the smallest error. Leave-one-out
+# chooses bandwidth and ridge.
 
 means = np.stack([extrinsic_mean(X[y == kind]) for kind in "ACF"])
 print(f"distance of the mean shapes of A and C: {procrustes_distance(means)[0, 1]:.3f}")
