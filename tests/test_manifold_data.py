@@ -87,8 +87,6 @@ CLASSIFIERS = [
 
 
 def fit(estimator, kernel, X):
-    if isinstance(kernel, Embedded) and getattr(estimator, "sigmas", None) is not None:
-        pytest.skip("the scale is a parameter of the inner kernel")
     model = clone(estimator).set_params(kernel=kernel)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

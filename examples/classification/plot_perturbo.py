@@ -46,8 +46,8 @@ axes[0].set_ylabel("second coordinate")
 axes[1].legend()
 
 # %%
-# Leave-one-out chooses α. The kernel scale can be chosen by a grid search. The wines are not
-# standardised here, so the search covers a wide range of scales.
+# Leave-one-out chooses α, and without `geodesic` also the scale of the kernel. A grid search can
+# choose the scale too. The wines are not standardised here, so it covers a wide range of scales.
 
 X, y = load_wine(return_X_y=True)
 train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)

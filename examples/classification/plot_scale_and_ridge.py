@@ -50,7 +50,7 @@ plt.colorbar(drawn, ax=ax, label="accuracy")
 
 candidates = {
     "kernel ridge, leave-one-out": make_pipeline(
-        StandardScaler(), KernelRidgeRegressionClassifier(Gaussian(), sigmas="auto")
+        StandardScaler(), KernelRidgeRegressionClassifier()
     ),
     "support vectors, grid search": GridSearchCV(
         make_pipeline(StandardScaler(), SVC()),

@@ -57,7 +57,7 @@ plots.shapes(X, y, n_columns=3, figure=plt.figure(figsize=(8.4, 3.0)))
 means = np.stack([extrinsic_mean(X[y == kind]) for kind in "ACF"])
 print(f"distance of the mean shapes of A and C: {procrustes_distance(means)[0, 1]:.3f}")
 
-classifier = KernelRidgeRegressionClassifier("veronese_whitney", sigmas="auto")
+classifier = KernelRidgeRegressionClassifier("veronese_whitney")
 scores = cross_val_score(classifier, X, y, cv=5)
 classifier.fit(X, y)
 print(f"{scores.mean():.1%} accuracy in five folds")

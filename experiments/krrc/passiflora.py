@@ -33,6 +33,7 @@ from pages import (
     table,
     timed,
 )
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_fscore_support
@@ -40,7 +41,7 @@ from sklearn.svm import SVC
 from verdicts import Compared
 
 from orthodrome import KernelPCA, KernelPGA, KernelRidgeRegressionClassifier, plots
-from orthodrome.kernels import Gaussian, Kernel, RiemannianShape, VeroneseWhitney
+from orthodrome.kernels import Gaussian, Kernel, RiemannianShape, VeroneseWhitney, as_kernel
 from orthodrome.plots.palette import COLORS, MARKERS
 from orthodrome.spaces import extrinsic_mean, procrustes_align
 
@@ -111,7 +112,7 @@ class Split:
             test.append(rows[cut:])
         own = np.concatenate(train)
         draw = KernelRidgeRegressionClassifier(
-            VeroneseWhitney(), alpha=0, subspace_size=n_each, random_state=run
+            VeroneseWhitney(), alpha=0, sigmas=None, subspace_size=n_each, random_state=run
         ).fit(X[own], y[own])
         return Split(own, np.concatenate(test), own[draw.support_], n_each, run)
 
@@ -150,13 +151,23 @@ def measured(y: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
     return dict(zip(MEASURES, values, strict=True))
 
 
+#: Scales of a kernel to choose from, in units of the mean distance.
+SCALE_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
+
 Run = Callable[[NDArray[Any], NDArray[Any], Split], tuple[NDArray[Any], dict[str, float]]]
 
 
-def ridge(kernel: str | Kernel, sigmas: str | None = "auto") -> Run:
-    """Kernel ridge regression on each class, as the library has it; it draws the same leaves."""
+def ridge(kernel: str | Kernel, factors: Sequence[float] | None = SCALE_FACTORS) -> Run:
+    """Kernel ridge regression on each class, as the library has it; it draws the same leaves.
+
+    The scale is one of these multiples of the mean distance, chosen by leave-one-out; with
+    None, it is the mean distance.
+    """
 
     def run(X: NDArray[Any], y: NDArray[Any], split: Split) -> Any:
+        sigmas = None
+        if factors is not None:
+            sigmas = np.array(factors) * clone(as_kernel(kernel)).fit(X[split.train]).sigma_
         model = KernelRidgeRegressionClassifier(
             kernel, sigmas=sigmas, subspace_size=split.n_each, random_state=split.run
         ).fit(X[split.train], y[split.train])

@@ -1,5 +1,7 @@
 """Laws of the spectral filters: naive oracles, leave-one-out, null directions."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,9 +18,8 @@ from orthodrome.classification.filters import (
     Perturbation,
     RidgeResidual,
     Truncation,
-    captured,
     class_spectrum,
-    remainder,
+    squared_magnitudes,
     tie_within_rounding,
 )
 
@@ -31,8 +32,19 @@ def points(n=25, d=3, seed=0):
     return np.random.default_rng(seed).standard_normal((n, d))
 
 
-def residuals(spectrum, kept, k, own):
-    return remainder(own, captured(k @ spectrum.directions(), kept.gains(spectrum)))
+def spectrum_of(K, weights=None, **options):
+    """Return the spectrum of a group of one class."""
+    weights = np.ones(len(K)) if weights is None else weights
+    return class_spectrum(K[None], weights[None], **options)
+
+
+def left_out(kind, spectrum, alpha):
+    return kind().left_out(spectrum, np.array([[alpha]]))[0, :, 0]
+
+
+def residuals(kind, spectrum, alpha, k, own):
+    gains = kind().gains(spectrum, np.array([[alpha]]))[0, :, 0]
+    return own - squared_magnitudes(k @ spectrum.directions()[0]) @ gains
 
 
 @every_alpha
@@ -41,21 +53,21 @@ def test_residuals_of_new_points_and_points_left_out(kind, alpha):
     """Against naive oracles, without weights and with weights that mean repetition."""
     X, new, naive = points(), points(10, seed=1), FILTERS[kind]
     K, k = gaussian(X), gaussian(new, X)
-    spectrum = class_spectrum(K)
+    spectrum = spectrum_of(K)
     expected = [naive(K, row, 1.0, alpha) for row in k]
-    found = residuals(spectrum, kind(alpha), k, np.ones(10))
+    found = residuals(kind, spectrum, alpha, k, 1.0)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     expected = left_out_naively(naive, K, alpha)
-    np.testing.assert_allclose(kind(alpha).left_out(spectrum), expected, rtol=1e-10)
+    np.testing.assert_allclose(left_out(kind, spectrum, alpha), expected, rtol=1e-10)
 
     w = np.random.default_rng(2).integers(1, 5, size=25)
     repeated = np.repeat(X, w, axis=0)
-    spectrum = class_spectrum(K, w.astype(float))
+    spectrum = spectrum_of(K, w.astype(float))
     expected = [naive(gaussian(repeated), row, 1.0, alpha) for row in gaussian(new, repeated)]
-    found = residuals(spectrum, kind(alpha), k, np.ones(10))
+    found = residuals(kind, spectrum, alpha, k, 1.0)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
     expected = left_out_naively(naive, K, alpha, w)  # all copies at once
-    np.testing.assert_allclose(kind(alpha).left_out(spectrum), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(left_out(kind, spectrum, alpha), expected, rtol=1e-9, atol=1e-12)
 
 
 @every_filter
@@ -64,7 +76,7 @@ def test_leave_one_out_of_dependent_points(kind):
     X = np.column_stack([points(6, 2), np.zeros(6)])
     X[5] = [0.3, -0.2, 2.0]
     for alpha, atol in ((0.0, 1e-11), (1e-7, 1e-5)):
-        found = kind(alpha).left_out(class_spectrum(X @ X.T))
+        found = left_out(kind, spectrum_of(X @ X.T), alpha)
         np.testing.assert_allclose(found, [0, 0, 0, 0, 0, 4.0], atol=atol)
 
 
@@ -73,7 +85,7 @@ def test_leave_one_out_has_no_cancellation(kind):
     """Residuals of 1e-9 and weights of 1e9 with α = 1 keep their digits."""
     K = np.diag([1e-9, 1.0, 2.0])
     for weights in (None, np.array([1e9, 1.0, 1e-9])):
-        found = kind(1.0).left_out(class_spectrum(K, weights))
+        found = left_out(kind, spectrum_of(K, weights), 1.0)
         np.testing.assert_allclose(found, np.diag(K), rtol=1e-14)
 
 
@@ -92,9 +104,9 @@ def test_leave_one_out_has_no_cancellation(kind):
 def test_residuals_are_between_zero_and_the_diagonal(kind, X, alpha, scale, precision):
     """With duplicates, null directions and α of every size."""
     K = (scale * gaussian(X)).astype(precision)
-    spectrum = class_spectrum(K)
-    kept, rounding = kind(alpha), 64 * np.finfo(precision).eps * scale
-    left, placed = kept.left_out(spectrum), residuals(spectrum, kept, K, np.diagonal(K))
+    spectrum, rounding = spectrum_of(K), 64 * np.finfo(precision).eps * scale
+    left = left_out(kind, spectrum, alpha)
+    placed = residuals(kind, spectrum, alpha, K, np.diagonal(K))
     assert np.all(left >= 0)
     assert np.all(placed >= -rounding)
     assert np.all(tie_within_rounding(placed[:, None], np.diagonal(K)) >= 0)
@@ -106,14 +118,14 @@ def test_the_positive_part_of_an_indefinite_matrix_is_used():
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     s = np.array([3.0, 2.0, 1.0, 0.5, -0.5, -2.0])
-    whole, part = class_spectrum((U * s) @ U.T), class_spectrum((U * np.maximum(s, 0)) @ U.T)
+    whole, part = spectrum_of((U * s) @ U.T), spectrum_of((U * np.maximum(s, 0)) @ U.T)
     np.testing.assert_allclose(whole.values, part.values, atol=1e-14)
     for alpha in (0.0, 0.1):
-        found, expected = (Perturbation(alpha).left_out(each) for each in (whole, part))
+        found, expected = (left_out(Perturbation, each, alpha) for each in (whole, part))
         np.testing.assert_allclose(found, expected, atol=1e-12)
-    assert np.all(Perturbation(1e-3).gains(whole)[4:] == 0)
+    assert np.all(Perturbation().gains(whole, np.array([[1e-3]]))[0, 4:] == 0)
     k = rng.standard_normal((4, 6))
-    assert np.all(np.isfinite(residuals(whole, Perturbation(1e-9), k, np.ones(4))))
+    assert np.all(np.isfinite(residuals(Perturbation, whole, 1e-9, k, 1.0)))
 
 
 @every_filter
@@ -121,9 +133,9 @@ def test_entries_that_are_rounding_of_larger_terms(kind):
     """With the size of the terms given, rounding errors are not used as directions."""
     noise = 1e-17 * np.random.default_rng(0).standard_normal((9, 12))
     K, k, own = noise[:8] @ noise[:8].T / 1e-17, noise[8:] @ noise[:8].T / 1e-17, np.array([1e-16])
-    sized = class_spectrum(K, entry_size=1.0)
-    np.testing.assert_allclose(residuals(sized, kind(0.0), k, own), own, rtol=0.1)
-    assert residuals(class_spectrum(K), kind(0.0), k, own) < 0.8 * own
+    sized = spectrum_of(K, entry_size=1.0)
+    np.testing.assert_allclose(residuals(kind, sized, 0.0, k, own), own, rtol=0.1)
+    assert residuals(kind, spectrum_of(K), 0.0, k, own) < 0.8 * own
 
 
 @every_filter
@@ -134,23 +146,39 @@ def test_triangular_directions(kind, dtype):
     if dtype is np.complex128:
         A = A + 1j * rng.standard_normal(A.shape)
     K, k = A[:9] @ A[:9].conj().T, A[9:] @ A[:9].conj().T
-    weights, kept = rng.uniform(0.5, 3, 9), kind(0.3)
-    D = kept.directions(K, weights)
+    weights = rng.uniform(0.5, 3, 9)
+    D = kind().directions(K, weights, 0.3)
     np.testing.assert_array_equal(D, np.tril(D))
-    spectrum = class_spectrum(K, weights)
-    expected = captured(k @ spectrum.directions(), kept.gains(spectrum))
+    expected = -residuals(kind, spectrum_of(K, weights), 0.3, k, 0.0)
     np.testing.assert_allclose(np.sum(np.abs(k @ D) ** 2, axis=1), expected, rtol=1e-11)
 
 
 @every_filter
 def test_no_triangular_directions_where_they_are_inaccurate(kind):
-    K = np.ones((4, 4)) + 1e-13 * np.eye(4)
-    assert kind(1e-8).directions(K, np.ones(4)) is None  # α is small compared with the trace
-    assert kind(0.0).directions(K, np.ones(4)) is None
-    assert kind(0.1).directions(np.diag([1.0, -0.5, 1.0]), np.ones(3)) is None  # indefinite
-    assert kind(0.1).directions(K, np.ones(4)) is not None
-    assert Truncation(2, 0.1).directions(K, np.ones(4)) is None
+    K, ones = np.ones((4, 4)) + 1e-13 * np.eye(4), np.ones(4)
+    assert kind().directions(K, ones, 1e-8) is None  # α is small compared with the trace
+    assert kind().directions(K, ones, 0.0) is None
+    assert kind().directions(np.diag([1.0, -0.5, 1.0]), np.ones(3), 0.1) is None  # indefinite
+    assert kind().directions(K, ones, 0.1) is not None
+    assert Truncation(2).directions(K, ones, 0.1) is None
     K[1, 2] = K[2, 1] = np.nan
-    for decompose in (kind(0.1).directions, class_spectrum):
+    for decompose in (lambda K: kind().directions(K, ones, 0.1), spectrum_of):
         with pytest.raises(ValueError, match=r"Gram matrix of a class .* not finite.*Rescale"):
-            decompose(K, np.ones(4))
+            decompose(K)
+
+
+@pytest.mark.parametrize("kind", [*FILTERS, partial(Truncation, 2)])
+def test_groups_are_classes_one_at_a_time(kind):
+    rng = np.random.default_rng(0)
+    A, weights = rng.standard_normal((5, 6, 9)), rng.uniform(0.5, 3, (5, 6))
+    grams, alphas = A @ A.transpose(0, 2, 1), rng.uniform(0, 2, (5, 3))
+
+    def results(numbers):
+        spectrum = class_spectrum(grams[numbers], weights[numbers])
+        which = (spectrum,) if kind in FILTERS else (grams[numbers], weights[numbers])
+        filter_, chosen = kind(), alphas[numbers]
+        return filter_.gains(spectrum, chosen), filter_.left_out(*which, chosen)
+
+    single = [results([number]) for number in range(5)]
+    for together, parts in zip(results(np.arange(5)), zip(*single, strict=True), strict=True):
+        np.testing.assert_allclose(together, np.concatenate(parts), rtol=1e-9)

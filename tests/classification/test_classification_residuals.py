@@ -97,6 +97,50 @@ def test_the_score_is_that_of_brute_force_for_narrow_and_wide_kernels(Classifier
     assert together.loo_scores_[0, 1] == pytest.approx(np.mean(hits), abs=1e-12)
 
 
+@pytest.mark.parametrize("precomputed", [False, True])
+@every_scale
+@every_classifier
+def test_many_small_classes(Classifier, scale, precomputed, monkeypatch):
+    """Classes of equal size are computed together; the oracle takes one class at a time."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 5, 30)))
+    X = rng.standard_normal((30, 3))[y] + 0.7 * rng.standard_normal((len(y), 3))
+    X[y == 7] = X[y == 7][0]  # copies, and the same point in two classes
+    X[np.flatnonzero(y == 9)[0]] = X[y == 7][0]
+    weights = rng.integers(1, 4, len(y)).astype(float)
+    K, new = gaussian(X, sigma=SIGMA), rng.standard_normal((20, 3))
+    options = {"alphas": [1e-3, 0.1, 1.0], "alpha_scale": scale, "sample_weight": weights}
+    data, k = X, gaussian(new, X, sigma=SIGMA)
+    if precomputed:
+        options["kernel"], data, new = "precomputed", K, k
+    model = fit(Classifier, data, y, **options)
+    copies = [np.repeat(np.flatnonzero(y == c), weights[y == c].astype(int)) for c in range(30)]
+    alphas = np.array([[1e-3, 0.1, 1.0]] * 30)
+    if scale == "relative":
+        alphas *= [[np.linalg.eigvalsh(K[np.ix_(rows, rows)])[-1]] for rows in copies]
+
+    def naive(rows, values, alpha):
+        if not len(rows):
+            return 1.0
+        return NAIVE[Classifier](K[np.ix_(rows, rows)], values[rows], 1.0, alpha)
+
+    left_out = np.empty((len(y), 30, 3))
+    for n, c, a in np.ndindex(left_out.shape):
+        equal = (y[copies[c]] == y[n]) & (X[copies[c]] == X[n]).all(axis=1)
+        left_out[n, c, a] = naive(copies[c][~equal], K[n], alphas[c, a])
+    first = np.argmax(left_out <= left_out.min(axis=1, keepdims=True) + 1e-12, axis=1)
+    close(model.loo_scores_[0], weights @ (first == y[:, None]) / weights.sum())
+    chosen = np.flatnonzero(model.alphas_ == model.alpha_)[0]
+    close(model.class_alphas_, alphas[:, chosen], 1e-10)
+    close(model.loo_residuals_, left_out[..., chosen], 1e-9)
+    expected = [[naive(copies[c], row, alphas[c, chosen]) for c in range(30)] for row in k]
+    close(model.class_residuals(new), expected, 1e-9)
+    monkeypatch.setattr(subspaces, "BLOCK_ELEMENTS", 300)
+    again = fit(Classifier, data, y, **options)
+    close(again.loo_scores_, model.loo_scores_)
+    close(again.class_residuals(new), model.class_residuals(new))
+
+
 @every_scale
 @pytest.mark.parametrize(
     ("Classifier", "more"),
@@ -257,9 +301,8 @@ BAD_PARAMETERS = {
         *FOR_BOTH,
         ({"sigmas": [1.0, 0.0]}, "sigmas of OWNER .*> 0"),
         ({"sigmas": [[1.0, 2.0]]}, "sigmas of OWNER .* one dim"),
-        ({"sigmas": "auto", "kernel": "linear"}, "Linear has no parameter sigma"),
-        ({"sigmas": [1.0], "kernel": "precomputed"}, "Precomputed has no parameter sigma"),
-        ({"sigmas": [1.0], "kernel": Normalized(Gaussian())}, "Normalized has .*GridSearchCV"),
+        ({"sigmas": [1.0], "kernel": "precomputed"}, "Precomputed has no scale"),
+        ({"sigmas": [1.0], "kernel": Normalized(Linear())}, "Normalized has no scale"),
         ({"class_weight": "auto"}, "class_weight of OWNER .* got 'auto'"),
         ({"class_weight": {"ash": -1.0}}, r"class_weight\['ash'\] of OWNER .*>= 0"),
         ({"class_weight": {"ash": np.nan}}, r"class_weight\['ash'\] of OWNER .*finite"),

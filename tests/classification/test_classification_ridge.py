@@ -20,7 +20,14 @@ from laws_shapes import (
 )
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
-from orthodrome.kernels import Gaussian, HermitianLinear, Sigmoid, VeroneseWhitney
+from orthodrome.kernels import (
+    Embedded,
+    Gaussian,
+    HermitianLinear,
+    Normalized,
+    Sigmoid,
+    VeroneseWhitney,
+)
 
 fit = partial(fit_any, KernelRidgeRegressionClassifier)
 
@@ -106,16 +113,53 @@ def test_the_scale_is_the_best_by_brute_force(options):
     assert model.temperature_ == fixed[last].temperature_
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", Gaussian(0.7), "exponential"], ids=str)
-def test_ten_scales_around_its_own(kernel):
+def as_flat(X):
+    return X.reshape(len(X), -1)
+
+
+SCALED = {
+    "gaussian": ("gaussian", three_classes),
+    "median": (Gaussian("median"), three_classes),
+    "exponential": ("exponential", three_classes),
+    "normalized": (Normalized(Gaussian()), three_classes),
+    "embedded": (Embedded(as_flat), two_kinds_of_matrices),
+    "both": (Normalized(Embedded(as_flat, Gaussian("median"))), two_kinds_of_matrices),
+    "shapes": ("veronese_whitney", three_leaves),
+    "matrices": ("log_euclidean", two_kinds_of_matrices),
+}
+
+
+@pytest.mark.parametrize("Classifier", [KernelRidgeRegressionClassifier, PerTurbo])
+@pytest.mark.parametrize("name", SCALED)
+def test_scales_around_that_of_the_kernel(Classifier, name):
+    """Against one fit for each scale, also for kernels inside other kernels."""
+    kernel, sample = SCALED[name]
+    X, y = sample(40)
+    weights = np.random.default_rng(0).integers(1, 3, 40).astype(float)
+    model = Classifier(kernel).fit(X, y, sample_weight=weights)
+    assert model.loo_scores_.shape == (len(base.SIGMA_FACTORS), len(base.DEFAULT_ALPHAS))
+    own = Classifier(kernel, sigmas=None).fit(X, y, sample_weight=weights)
+    factors = model.sigmas_ / own.sigmas_
+    close(factors, base.SIGMA_FACTORS, 1e-9)
+    close(model.loo_scores_[factors == 1], own.loo_scores_)  # its own is one of them
+    best = model.sigmas_[np.flatnonzero(model.loo_scores_.max(axis=1) == model.loo_score_)[-1]]
+    one = Classifier(kernel, sigmas=[best]).fit(X, y, sample_weight=weights)
+    assert (one.alpha_, one.loo_score_) == (model.alpha_, model.loo_score_)
+    close(one.class_residuals(X), model.class_residuals(X), 1e-10)
+    close(one.loo_residuals_, model.loo_residuals_, 1e-10)
+    resolved = Classifier(model.kernel_.resolved(), alpha=model.alpha_)
+    resolved.fit(X, y, sample_weight=weights)
+    close(resolved.class_residuals(X), model.class_residuals(X), 1e-9)
+
+
+def test_scales_that_are_kept():
+    """Numbers, kernels without a scale, and methods without exact leave-one-out."""
     X, y = three_classes()
-    model, own = fit(X, y, kernel=kernel, sigmas="auto"), fit(X, y, kernel=kernel)
-    np.testing.assert_array_equal(own.sigmas_, [own.kernel_.sigma_])
-    assert model.loo_scores_.shape == (10, len(base.DEFAULT_ALPHAS))
-    steps = 2 * np.log2(model.sigmas_ / own.kernel_.sigma_)
-    close(steps, np.arange(-5, 5), 1e-9)
-    assert model.loo_score_ == model.loo_scores_.max() >= own.loo_score_
-    close(model.loo_scores_[5], own.loo_scores_[0])  # its own is one of the ten
+    assert fit(X, y, kernel=Gaussian(0.7)).sigmas_ == [0.7]
+    assert fit(X, y, kernel=Normalized(Gaussian(0.7))).sigmas_ == [0.7]
+    assert np.isnan(fit(X, y, kernel="linear").sigmas_)
+    for options in ({"geodesic": True}, {"n_components": 3}):
+        assert PerTurbo(**options).fit(X, y).sigmas_ == [Gaussian().fit(X).sigma_]
 
 
 def test_ties_go_to_the_largest_alpha_and_scale():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -14,30 +13,36 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.canonical import Canonical, canonical_gram, canonical_rows
+from .._core.canonical import canonical_rows
 from .._core.checks import check_classes, check_sample_weight, check_targets, rows_renumbered
-from .._core.memory import format_bytes, parse_bytes
 from .._core.parameters import choice, grid, optional, or_word, positive
 from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
-from .._core.types import Data
+from .._core.types import Data, Floats, Indices
 from ..base import KernelEstimator, last_fit_kept
-from ..kernels import Kernel, Precomputed
-from ..kernels.base import symmetric_block
-from ..rows.base import stacked
+from ..kernels import Embedded, Kernel, Normalized, Precomputed
+from ..kernels.wrappers import inner_kernel
 from .calibration import residual_temperature, softmax_of_residuals
-from .filters import remainder, tie_within_rounding
+from .filters import TIE_TOL, Filter, tie_within_rounding
 from .subspaces import (
-    SMALL_CLASS,
-    ClassPoints,
-    captured_by_each,
+    GROUP_POINTS,
+    ClassGroup,
     check_diagonals,
     check_overflow,
-    over_classes,
+    class_residuals,
+    diagonal_blocks,
+    in_groups,
+    mean_square,
+    over_groups,
+    row_blocks,
 )
+from .training import TrainingPoints, _Training, check_memory, training_points
 
 #: Values of α for ``alpha="loo"``: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)
+
+#: Multiples of the kernel's scale for ``sigmas="auto"``.
+SIGMA_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 # Fraction of the progress bar for the decompositions; leave-one-out follows.
 _SPECTRA_FRACTION = 0.6
@@ -49,20 +54,18 @@ Report = Callable[[float], None]
 class Rules:
     """Definition of the residuals from a class, and the values of α to try.
 
-    ``alpha``, ``alpha_scale`` and ``alphas`` are parameters of the estimators. ``filter(alpha)``
-    returns the filter for an absolute α, or for an array of them. ``left_out(points, alphas)``
-    returns the residual of each point of a class from the others, with a column for each absolute
-    α; by default, the filter computes it. ``class_kernel(kernel, data, weights)`` fits the kernel
-    of a class; it is None if all classes share one kernel. ``entry_size`` is passed to
-    `class_spectrum`.
+    ``alpha``, ``alpha_scale`` and ``alphas`` are parameters of the estimators.
+    ``left_out(group, alphas)`` returns the residual of each point of a class from the others; by
+    default, the filter computes it. ``class_kernel(kernel, data, weights)`` fits the kernel of a
+    class; it is None if all classes share one kernel. ``entry_size`` is passed to `class_spectrum`.
     """
 
     alpha: Any
     alpha_scale: str
     alphas: Any
-    filter: Callable[[Any], Any]
-    left_out: Callable[[ClassPoints, NDArray[np.float64]], NDArray[np.float64]] | None = None
-    class_kernel: Callable[[Kernel, Any, NDArray[np.float64]], Kernel] | None = None
+    filter: Filter
+    left_out: Callable[[ClassGroup, Floats], Floats] | None = None
+    class_kernel: Callable[[Kernel, Any, Floats], Kernel] | None = None
     entry_size: float | None = None
 
     @property
@@ -70,318 +73,261 @@ class Rules:
         """Whether leave-one-out chooses α."""
         return isinstance(self.alpha, str)
 
-    def candidates(self, classes: list[ClassPoints]) -> NDArray[np.float64]:
+    def candidates(self, groups: list[ClassGroup]) -> Floats:
         """Return the values of α to choose from, ascending."""
         if not self.chooses:
             return np.array([float(self.alpha)])
         if self.alphas is not None:
             return np.unique(np.asarray(self.alphas, dtype=np.float64))
-        unit = _mean_square(classes) if self.alpha_scale == "absolute" else 1.0
+        unit = mean_square(groups) if self.alpha_scale == "absolute" else 1.0
         return np.array(DEFAULT_ALPHAS) * unit
 
-    def absolute(self, alphas: Any, points: ClassPoints) -> Any:
-        """Return values of α in the units of the kernel."""
-        return alphas * (points.spectrum.values[0] if self.alpha_scale == "relative" else 1.0)
+    def absolute(self, alphas: Floats, group: ClassGroup) -> Floats:
+        """Return values of α in the units of the kernel, shape (G, n_alphas)."""
+        is_relative = self.alpha_scale == "relative"
+        units = group.spectrum.values[:, :1] if is_relative else np.ones((len(group.classes), 1))
+        return units * alphas
 
-    def left_out_residuals(
-        self, points: ClassPoints, alphas: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the residual of each point from the others, with a column for each absolute α."""
+    def left_out_residuals(self, group: ClassGroup, alphas: Floats) -> Floats:
+        """Return the residual of each point from the rest of its class, shape (G, n, A)."""
         if self.left_out is not None:
-            return self.left_out(points, alphas)
-        return self.filter(alphas).left_out(points.spectrum)
-
-
-# ---------------------------------------------------------------------- training points
-
-
-@dataclass(frozen=True)
-class _Training:
-    """The training points of each class, for leave-one-out.
-
-    The names of the fields are part of the format of model files.
-
-    Attributes
-    ----------
-    members : list of ndarray
-        Row indices of each class.
-    merged : list of Canonical
-        Distinct points of each class; the points that span its subspace come first.
-    chosen : list of ndarray
-        Indices in `merged` of the points that span the subspace.
-    n_rows : int
-        Number of training rows.
-    alone : ndarray
-        Indices of the rows of weight 0 that equal no other row.
-    unmatched_data : array
-        Data of the rows in `alone`.
-    given : array or None
-        The training data; None if they were not kept.
-    prepared : Prepared or None
-        Distinct points of all classes, prepared by the kernel, for all kernels that differ only in
-        scale. None if each class has a different kernel.
-    """
-
-    members: list[NDArray[np.intp]]
-    merged: list[Canonical]
-    chosen: list[NDArray[np.intp]]
-    n_rows: int
-    alone: NDArray[np.intp]
-    unmatched_data: Any
-    given: Any
-    prepared: Any = None
-
-    @property
-    def sizes(self) -> list[int]:
-        """Number of points that span the subspace of each class."""
-        return [len(each) for each in self.chosen]
-
-    @property
-    def starts(self) -> NDArray[np.intp]:
-        """Offset of each class among the distinct points of all classes, and their total number."""
-        return np.cumsum([0, *[len(found.weights) for found in self.merged]])
-
-    @property
-    def index(self) -> NDArray[np.intp]:
-        """Index of a training row for each distinct point of all classes."""
-        pairs = zip(self.members, self.merged, strict=True)
-        return np.concatenate([rows[found.index] for rows, found in pairs])
-
-    def blas(self) -> AbstractContextManager[None]:
-        """Limit BLAS to one thread for small matrices, where more threads are slower."""
-        return single_threaded_blas() if max(self.sizes) <= SMALL_CLASS else nullcontext()
-
-    def prepared_by(self, kernel: Kernel, rules: Rules) -> _Training:
-        """Prepare the points of all classes for the kernel, if all classes share it."""
-        if isinstance(kernel, Precomputed) or rules.class_kernel is not None:
-            return self
-        with rows_renumbered(self.index):
-            points = kernel.prepare(stacked([found.data for found in self.merged]))
-        return replace(self, prepared=points)
-
-
-def _training_of(
-    X: Any,
-    members: list[NDArray[np.intp]],
-    weights: NDArray[np.float64] | None,
-    precomputed: bool,
-    draw: Callable[[int], NDArray[np.intp]],
-) -> _Training:
-    """Merge equal points of each class; ``draw(n)`` chooses which of n points span the class."""
-    matched, merged, chosen = np.zeros(X.shape[0], dtype=bool), [], []
-    for rows in members:
-        given = None if weights is None else weights[rows]
-        if precomputed:
-            found = canonical_gram(X[np.ix_(rows, rows)], given)
-        else:
-            found = canonical_rows(X[rows], given)
-        matched[rows[found.inverse >= 0]] = True
-        drawn = draw(len(found.weights))
-        merged.append(_spanning_first(found, drawn, precomputed))
-        chosen.append(np.arange(len(drawn)))
-    unmatched = np.flatnonzero(~matched)
-    return _Training(members, merged, chosen, X.shape[0], unmatched, X[unmatched], X)
-
-
-def _spanning_first(found: Canonical, chosen: NDArray[np.intp], precomputed: bool) -> Canonical:
-    """Sort the distinct points of a class so that the chosen ones come first."""
-    n = len(found.weights)
-    if len(chosen) == n:
-        return found
-    order = np.concatenate([chosen, np.setdiff1d(np.arange(n), chosen)])
-    position = np.append(np.argsort(order), -1)  # rows without a match stay at -1
-    data = found.data[np.ix_(order, order)] if precomputed else found.data[order]
-    return Canonical(data, found.weights[order], found.index[order], position[found.inverse])
-
-
-def _sort_spanning_first(training: _Training) -> _Training:
-    """Put the points that span a class first, for model files of 0.1.0.dev0."""
-    pairs = zip(training.merged, training.chosen, strict=True)
-    merged = [_spanning_first(found, chosen, precomputed=False) for found, chosen in pairs]
-    return replace(training, merged=merged, chosen=[np.arange(size) for size in training.sizes])
-
-
-def _check_memory(sizes: list[int], memory_budget: Any, owner: str) -> None:
-    """Raise if the matrices of the classes exceed the memory budget."""
-    # in float64: each matrix and its eigenvectors, and workspace for the largest
-    largest, budget = max(sizes), parse_bytes(memory_budget)
-    needed = sum(2 * 8 * n * n for n in sizes) + 4 * 8 * largest**2
-    if needed > max(budget, 2**23):  # always allow a few megabytes
-        raise ValueError(
-            f"{owner} decomposes the Gram matrix of each class, {largest} x {largest} for the "
-            f"largest. This needs {format_bytes(needed)}, but memory_budget is "
-            f"{format_bytes(budget)}. Raise memory_budget, or fit to fewer points."
-        )
+            return self.left_out(group, alphas)
+        return self.filter.left_out(group.spectrum, alphas)  # type: ignore[arg-type,call-arg]
 
 
 # ---------------------------------------------------------------------- fitting
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """Leave-one-out results of a kernel for each α.
+def _prepared(training: TrainingPoints, kernel: Kernel, rules: Rules) -> TrainingPoints:
+    """Prepare the points of all classes for the kernel, if all classes share it."""
+    if training.gram is not None or rules.class_kernel is not None:
+        return training
+    with rows_renumbered(training.index):
+        return replace(training, prepared=kernel.prepare(training.data))
 
-    ``residuals`` of the distinct points of all classes has shape (n, n_classes, n_alphas);
-    ``owners`` and ``weights`` are the classes and weights of these points. ``scores`` is the
-    weighted accuracy for each α.
+
+def _decompose(
+    training: TrainingPoints, kernel: Kernel, rules: Rules, report: Report
+) -> list[ClassGroup]:
+    """Return groups of classes of equal size, with their Gram matrices."""
+    spanning, sizes = np.flatnonzero(training.spans), training.sizes
+    starts = np.cumsum(sizes) - sizes
+    parts: list[Indices] = []
+    for size in np.unique(sizes):
+        classes = np.flatnonzero(sizes == size)
+        step = max(1, GROUP_POINTS // size) if rules.class_kernel is None else 1
+        parts += np.split(classes, range(step, len(classes), step))
+
+    def make_group(number: int) -> ClassGroup:
+        classes = parts[number]
+        members = spanning[starts[classes][:, None] + np.arange(sizes[classes[0]])]
+        index, weights = training.index[members], training.weights[members]
+        class_kernel, data, points = kernel, None, None
+        with single_threaded_blas(), rows_renumbered(index.ravel()):
+            if training.gram is not None:
+                gram = training.gram[index[:, :, None], index[:, None, :]]
+            else:
+                if rules.class_kernel is None:
+                    points = training.prepared[_as_slice(members.ravel())]
+                else:
+                    data = training.data[_as_slice(members[0])]
+                    class_kernel = rules.class_kernel(kernel, data, weights[0])
+                    points = class_kernel.prepare(data)
+                gram = diagonal_blocks(class_kernel, points, len(classes))
+        return ClassGroup(
+            class_kernel, data, points, classes, members, index, weights, gram, rules.entry_size
+        )
+
+    groups = over_groups(
+        make_group,
+        [(len(classes), sizes[classes[0]]) for classes in parts],
+        serial=not kernel.threadsafe,
+        report=lambda fraction: report(_SPECTRA_FRACTION * fraction),
+    )
+    check_diagonals(groups)
+    return groups
+
+
+def _as_slice(numbers: Indices) -> Any:
+    """Return consecutive numbers as a slice, which copies no data."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    is_range = last - first + 1 == len(numbers) and np.all(np.diff(numbers) == 1)
+    return slice(first, last + 1) if is_range else numbers
+
+
+def _left_out_blocks(
+    training: TrainingPoints, group: ClassGroup, rules: Rules, alphas: Floats
+) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Yield blocks of points, their residuals from the classes of a group, and k(x, x).
+
+    Points that span one of these classes are left out of it. Residuals have shape (G, m, A).
+    """
+    absolute = rules.absolute(alphas, group)
+    left_out = rules.left_out_residuals(group, absolute)
+    gains = rules.filter.gains(group.spectrum, absolute)
+    subspace = group.subspace(group.spectrum.directions())
+    G, n, A = left_out.shape
+    members, own_class = group.members.ravel(), np.repeat(np.arange(G), n)
+    for block in row_blocks(len(training.index), G * max(n, A)):
+        index = training.index[block]
+        with rows_renumbered(index):
+            if training.gram is not None:
+                new, diagonal = training.gram[index], np.diagonal(training.gram)[index]
+            else:
+                if training.prepared is None:
+                    new = group.kernel.prepare(training.data[block])
+                else:
+                    new = training.prepared[block]
+                diagonal = group.kernel.diagonal(new)
+            check_overflow(diagonal)
+            residuals = subspace.captured(new, gains)
+        np.subtract(diagonal[:, None], residuals, out=residuals)
+        inside = np.flatnonzero((members >= block.start) & (members < block.stop))
+        places = own_class[inside], members[inside] - block.start
+        residuals[places] = left_out.reshape(-1, A)[inside]
+        yield block, residuals, diagonal
+
+
+@dataclass(frozen=True)
+class _Margins:
+    """Smallest leave-one-out residuals of each point, shape (n, n_alphas).
+
+    ``own`` is the residual from the point's own class; ``before`` and ``after`` are the smallest
+    residuals from the classes with smaller and larger numbers. ``diagonal`` is k(x, x).
     """
 
-    kernel: Kernel
-    classes: list[ClassPoints]
-    residuals: NDArray[np.float64]
-    owners: NDArray[np.intp]
-    weights: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    own: Floats
+    before: Floats
+    after: Floats
+    diagonal: Floats
+
+    def update(self, block: slice, classes: Indices, owners: Indices, residuals: Floats) -> None:
+        """Include the residuals of a block of points from these classes, shape (G, m, A)."""
+        own, before, after = self.own[block], self.before[block], self.after[block]
+        first, last = np.searchsorted(classes, owners), np.searchsorted(classes, owners, "right")
+        has_own = first < last
+        own[has_own] = residuals[first[has_own], np.flatnonzero(has_own)]
+        smallest = residuals.min(axis=0)
+        for side, whole in ((before, first == len(classes)), (after, last == 0)):
+            np.minimum(side, smallest, out=side, where=whole[:, None])
+        mixed = np.flatnonzero((first < len(classes)) & (last > 0))
+        numbers = np.arange(len(classes))[:, None]
+        for side, mask in ((before, numbers < first[mixed]), (after, numbers >= last[mixed])):
+            found = np.where(mask[..., None], residuals[:, mixed], np.inf).min(axis=0)
+            side[mixed] = np.minimum(side[mixed], found)
+
+    def correct(self) -> NDArray[np.bool_]:
+        """Return whether the own class is the first of those with the smallest residual."""
+        smallest = np.minimum(np.minimum(self.before, self.after), self.own)
+        allowed = smallest + TIE_TOL * np.abs(self.diagonal)[:, None]
+        return (self.own <= allowed) & (self.before > allowed)
+
+
+def _leave_one_out_scores(
+    training: TrainingPoints,
+    groups: list[ClassGroup],
+    rules: Rules,
+    alphas: Floats,
+    report: Report,
+) -> Floats:
+    """Return the weighted leave-one-out accuracy for each α."""
+    shape = (len(training.index), len(alphas))
+    own, before, after = (np.full(shape, np.inf) for _ in range(3))
+    found = _Margins(own, before, after, np.zeros(shape[0]))
+    over_groups(lambda i: groups[i].spectrum, [group.index.shape for group in groups])
+    for number, group in enumerate(groups):
+        for block, residuals, diagonal in _left_out_blocks(training, group, rules, alphas):
+            found.update(block, group.classes, training.owners[block], residuals)
+            found.diagonal[block] = np.maximum(found.diagonal[block], diagonal)
+        report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (number + 1) / len(groups))
+    return training.weights @ found.correct() / training.weights.sum()
 
 
 @dataclass(frozen=True)
 class _Judgement:
-    """Leave-one-out results of the fit; the names are part of the format of model files."""
+    """Leave-one-out results of the fit; the names are part of the format of model files.
+
+    ``points``, ``owners`` and ``weights`` are a training row, the class and the weight of each
+    distinct point, for the temperature. Old files have the temperature instead.
+    """
 
     score: float
-    residuals: NDArray[np.float64]
-    temperature: float
+    residuals: Floats
+    temperature: float | None = None
+    points: Any = None
+    owners: Any = None
+    weights: Any = None
 
 
-def _decompose(
-    training: _Training, kernel: Kernel, rules: Rules, report: Report
-) -> list[ClassPoints]:
-    """Return the points of each class with their Gram matrix."""
-    starts = training.starts
-
-    def class_points(number: int) -> ClassPoints:
-        found, size = training.merged[number], training.sizes[number]
-        index, weights = training.members[number][found.index[:size]], found.weights[:size]
-        if isinstance(kernel, Precomputed):
-            gram = found.data[:size, :size]
-            return ClassPoints(kernel, None, None, index, weights, gram, None)
-        class_kernel, data = kernel, found.data[:size]
-        with single_threaded_blas(), rows_renumbered(index):
-            if rules.class_kernel is None:
-                points = training.prepared[starts[number] : starts[number] + size]
-            else:
-                class_kernel = rules.class_kernel(kernel, data, weights)
-                points = class_kernel.prepare(data)
-            gram = symmetric_block(class_kernel, points)
-        return ClassPoints(class_kernel, data, points, index, weights, gram, rules.entry_size)
-
-    classes = over_classes(
-        class_points,
-        training.sizes,
-        serial=not kernel.threadsafe,
-        report=lambda fraction: report(_SPECTRA_FRACTION * fraction),
-    )
-    check_diagonals(classes)
-    return classes
-
-
-def _leave_one_out(training: _Training, kernel: Kernel, rules: Rules, report: Report) -> _Trial:
-    """Return the leave-one-out results of a kernel for each α."""
-    classes, starts = _decompose(training, kernel, rules, report), training.starts
-    candidates, n = rules.candidates(classes), len(classes)
-    owners = np.repeat(np.arange(n), np.diff(starts))
-    weights = np.concatenate([found.weights for found in training.merged])
-    residuals = np.empty((len(owners), n, len(candidates)))
-    diagonal = np.zeros(len(owners))
-    for c, points in enumerate(classes):
-        absolute = rules.absolute(candidates, points)
-        spanning = np.zeros(len(owners), dtype=bool)
-        spanning[starts[c] : starts[c] + len(points.index)] = True
-        residuals[spanning, c] = rules.left_out_residuals(points, absolute)
-        # other points are new to the class, also its members that do not span its subspace
-        gains = rules.filter(absolute).gains(points.spectrum)
-        found, largest = _new_residuals(training, points, np.flatnonzero(~spanning), gains)
-        residuals[~spanning, c] = found
-        diagonal[~spanning] = np.maximum(diagonal[~spanning], largest)
-        report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (c + 1) / n)
-    residuals = tie_within_rounding(residuals, diagonal)
-    correct = np.argmin(residuals, axis=1) == owners[:, None]
-    scores = weights @ correct / weights.sum()
-    return _Trial(kernel, classes, residuals, owners, weights, scores)
-
-
-def _new_residuals(
-    training: _Training, points: ClassPoints, which: NDArray[np.intp], gains: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return residuals of training points from a class, with a column per gain, and k(x, x)."""
-    index = training.index[which]
-    with rows_renumbered(index):
-        if points.points is None:
-            new, diagonal = training.given[index], np.diagonal(training.given)[index]
-        else:
-            if training.prepared is None:
-                data = stacked([found.data for found in training.merged])
-                new = points.kernel.prepare(data[which])
-            else:
-                new = training.prepared[which]
-            diagonal = points.kernel.diagonal(new)
-        check_overflow(diagonal)
-        return remainder(diagonal, points.subspace().captured(new, gains)), diagonal
-
-
-def _results_for_all_rows(
-    training: _Training,
-    trial: _Trial,
-    number: int,
-    residuals_of: Callable[[Any], NDArray[np.float64]],
+def _judge(
+    training: TrainingPoints,
+    groups: list[ClassGroup],
+    rules: Rules,
+    alpha: float,
+    residuals_of: Callable[[Any], Floats],
 ) -> _Judgement:
-    """Return leave-one-out results of all training rows, for the α with index `number`.
+    """Return leave-one-out results of all training rows, for one α.
 
     Rows of weight 0 that equal no other row are treated as new points.
     """
-    residuals = trial.residuals[:, :, number]
-    expanded = np.empty((training.n_rows, residuals.shape[1]))
-    for first, rows, found in zip(training.starts, training.members, training.merged, strict=False):
-        matched = found.inverse >= 0
-        expanded[rows[matched]] = residuals[first + found.inverse[matched]]
-    if len(training.alone):
-        expanded[training.alone] = residuals_of(training.unmatched_data)
-    temperature = residual_temperature(residuals, trial.owners, trial.weights)
-    return _Judgement(float(trial.scores[number]), expanded, temperature)
+    n_classes = sum(len(group.classes) for group in groups)
+    residuals, largest = np.empty((len(training.index), n_classes)), np.zeros(len(training.index))
+    for group in groups:
+        for block, found, diagonal in _left_out_blocks(training, group, rules, np.array([alpha])):
+            residuals[block, group.classes] = found[..., 0].T
+            largest[block] = np.maximum(largest[block], diagonal)
+    residuals = tie_within_rounding(residuals, largest)
+    correct = np.argmin(residuals, axis=1) == training.owners
+    score = float(training.weights @ correct / training.weights.sum())
+    expanded = residuals[training.inverse]
+    if training.unmatched.shape[0]:
+        expanded[training.inverse < 0] = residuals_of(training.unmatched)
+    return _Judgement(score, expanded, None, training.index, training.owners, training.weights)
 
 
 def _best_trial(
-    training: _Training, kernels: list[Kernel], rules: Rules, report: Report
-) -> tuple[_Trial, int, list[NDArray[np.float64]]]:
-    """Return the results of the best kernel, the index of its best α, and all scores."""
-    best, scores = None, []
+    training: TrainingPoints, kernels: list[Kernel], rules: Rules, report: Report
+) -> tuple[Kernel, list[ClassGroup], int, list[Floats]]:
+    """Return the best kernel, its classes, the index of its best α, and all scores."""
+    scores = []
     for i, kernel in enumerate(kernels):
 
         def report_part(fraction: float, done: int = i) -> None:
             report((done + fraction) / len(kernels))
 
-        trial = _leave_one_out(training, kernel, rules, report_part)
-        scores.append(trial.scores)
-        # among ties, use the last kernel, which smooths most
-        if best is None or trial.scores.max() >= best.scores.max() - 1e-12:
-            best = trial
-    assert best is not None  # there is at least one kernel
-    # among ties, use the largest α, which smooths most; allow for rounding errors of sums
-    number = int(np.flatnonzero(best.scores >= best.scores.max() - 1e-12)[-1])
-    return best, number, scores
+        groups = _decompose(training, kernel, rules, report_part)
+        alphas = rules.candidates(groups)
+        scores.append(_leave_one_out_scores(training, groups, rules, alphas, report_part))
+    # among ties, use the last kernel and its largest α, which smooth most; allow for rounding
+    best, number = np.argwhere(np.array(scores) >= np.max(scores) - 1e-12)[-1]
+    if best < len(kernels) - 1:  # keeping all decompositions would need too much memory
+        groups = _decompose(training, kernels[best], rules, report)
+    return kernels[best], groups, int(number), scores
 
 
 def _fitted_attributes(
-    classes: list[ClassPoints], kernel: Kernel, rules: Rules, number: int
+    training: TrainingPoints, groups: list[ClassGroup], kernel: Kernel, rules: Rules, number: int
 ) -> dict[str, Any]:
     """Return the fitted attributes for the α with index `number`."""
-    alphas = rules.candidates(classes)
-    absolute = np.array([float(rules.absolute(alphas[number], points)) for points in classes])
-    subspaces = over_classes(
-        lambda c: classes[c].subspace(rules.filter(float(absolute[c]))),
-        [len(points.index) for points in classes],
+    alphas = rules.candidates(groups)
+    absolute = [rules.absolute(alphas[[number]], group)[:, 0] for group in groups]
+    subspaces = over_groups(
+        lambda i: groups[i].filtered(rules.filter, absolute[i]),
+        [group.index.shape for group in groups],
     )
+    order = np.argsort(np.concatenate([group.classes for group in groups]))
+    kernels = [group.kernel for group in groups for _ in group.classes]
     found = {
         "kernel_": kernel,
         "alphas_": alphas,
         "alpha_": float(alphas[number]),
-        "class_alphas_": absolute,
-        "class_kernels_": [points.kernel for points in classes],
-        "support_": np.concatenate([points.index for points in classes]),
+        "class_alphas_": np.concatenate(absolute)[order],
+        "class_kernels_": [kernels[position] for position in order],
+        "support_": training.index[training.spans],
         "_subspaces_": subspaces,
     }
-    if isinstance(kernel, Precomputed):  # k(x, x) of new points is not known
-        found["_mean_diagonal_"] = _mean_square(classes)
+    if training.gram is not None:  # k(x, x) of new points is not known
+        found["_mean_diagonal_"] = mean_square(groups)
     return found
 
 
@@ -389,18 +335,31 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     """Base class of classifiers that choose the class with the smallest residual.
 
     A subclass defines the rules; see :mod:`orthodrome.classification.filters`. It has the
-    parameters ``alpha``, ``alpha_scale``, ``alphas``, ``memory_budget`` and ``verbose``.
+    parameters ``alpha``, ``alpha_scale``, ``alphas``, ``sigmas``, ``memory_budget`` and
+    ``verbose``.
     """
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "alpha": or_word("loo", positive(or_zero=True)),
         "alpha_scale": choice("relative", "absolute"),
         "alphas": optional(grid(or_zero=True)),
+        "sigmas": optional(or_word("auto", grid())),
     }
+
+    sigmas: Any = None  # for model files that are older than this parameter
 
     # Results of leave-one-out, or the data to compute them. They are in a dict, so that computing
     # them later sets no attribute.
     _later_: dict[str, Any]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kernel, given = self._kernel_object(), not isinstance(self.sigmas, str | None)
+        if given and not hasattr(_innermost(kernel), "sigma"):
+            raise ValueError(
+                f"sigmas of {type(self).__name__} are scales of the kernel, but "
+                f"{type(kernel).__name__} has no scale. Omit sigmas."
+            )
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -420,10 +379,6 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
 
     def _check_kernel(self, kernel: Kernel, X: Any) -> None:
         """Raise if the fitted kernel cannot be used for the data."""
-
-    def _trial_kernels(self, kernel: Kernel) -> list[Kernel]:
-        """Return the fitted kernels to choose from."""
-        return [kernel]
 
     # ------------------------------------------------------------------ fitting
 
@@ -461,27 +416,43 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         counted = "points" if weights is None else "points of positive weight"
         self.classes_ = check_classes(present, owner, counted)
         rules, precomputed = self._rules(), isinstance(kernel, Precomputed)
-        members = [np.flatnonzero(labels == label) for label in self.classes_]
-        training = _training_of(X, members, weights, precomputed, self._draw())
-        _check_memory(training.sizes, self.memory_budget, owner)
+        numbers = _class_numbers(labels, self.classes_)
+        training = training_points(X, numbers, weights, precomputed, self._draw())
+        check_memory(training.sizes, self.memory_budget, owner)
         with tracked(self, bool(self.verbose)) as progress, training.blas():
             kernel = _fitted_kernel(kernel, X, weights)
             self._check_kernel(kernel, X)
-            training, kernels = training.prepared_by(kernel, rules), self._trial_kernels(kernel)
+            training = _prepared(training, kernel, rules)
+            kernels = self._trial_kernels(kernel, exact=rules.left_out is None)
             report = partial(progress.advance, name="classes")
             # fit must raise for a point antipodal to the reference of another class
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
             if chooses or len(kernels) > 1:
-                best, number, scores = _best_trial(training, kernels, rules, report)
-                self.__dict__.update(_fitted_attributes(best.classes, best.kernel, rules, number))
-                judgement = _results_for_all_rows(training, best, number, self._residuals)
+                kernel, groups, number, scores = _best_trial(training, kernels, rules, report)
+            else:
+                kernel, number = kernels[0], 0
+                groups = _decompose(training, kernel, rules, report)
+            self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, number))
+            if chooses or len(kernels) > 1:
+                judgement = _judge(training, groups, rules, self.alpha_, self._residuals)
                 self._later_ = {"judgement": judgement, "scores": scores}
             else:
-                classes = _decompose(training, kernels[0], rules, report)
-                self.__dict__.update(_fitted_attributes(classes, kernels[0], rules, 0))
-                kept = replace(training, given=None, prepared=None)
                 parameters = self.get_params(deep=False)
-                self._later_ = {"training": kept, "parameters": parameters}
+                self._later_ = {
+                    "training": replace(training, prepared=None),
+                    "parameters": parameters,
+                }
+
+    def _trial_kernels(self, kernel: Kernel, exact: bool) -> list[Kernel]:
+        """Return the fitted kernels to choose from, and set ``sigmas_``."""
+        given = getattr(_innermost(self._kernel_object()), "sigma", None)
+        fitted = getattr(_innermost(kernel), "sigma_", np.nan)
+        is_auto = isinstance(self.sigmas, str)
+        if self.sigmas is None or (is_auto and not (exact and isinstance(given, str))):
+            self.sigmas_ = np.array([fitted], dtype=np.float64)
+            return [kernel]
+        self.sigmas_ = np.unique(fitted * np.array(SIGMA_FACTORS) if is_auto else self.sigmas)
+        return [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
 
     def _judgement(self) -> _Judgement:
         """Return leave-one-out results; compute them now if the fit did not need them."""
@@ -489,11 +460,15 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         if "judgement" not in self._later_:
             # parameters may have changed since the fit
             rules, kernel = type(self)(**self._later_["parameters"])._rules(), self.kernel_
-            training = _sort_spanning_first(self._later_["training"]).prepared_by(kernel, rules)
+            training = self._later_["training"]
+            if isinstance(training, _Training):
+                training = training.converted()
+            training = _prepared(training, kernel, rules)
             with training.blas():
-                trial = _leave_one_out(training, kernel, rules, lambda fraction: None)
-            judgement = _results_for_all_rows(training, trial, 0, self._residuals)
-            self._later_ |= {"judgement": judgement, "scores": [trial.scores]}
+                groups = _decompose(training, kernel, rules, lambda fraction: None)
+                judgement = _judge(training, groups, rules, self.alpha_, self._residuals)
+            scores = [np.array([judgement.score])]
+            self._later_ |= {"judgement": judgement, "scores": scores}
         return self._later_["judgement"]
 
     @property
@@ -515,7 +490,13 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     @property
     def temperature_(self) -> float:
         """Temperature of the probabilities; see :meth:`predict_proba`."""
-        return self._judgement().temperature
+        found = self._judgement()
+        if found.temperature is None:
+            residuals = found.residuals[found.points]
+            temperature = residual_temperature(residuals, found.owners, found.weights)
+            found = self._later_["judgement"] = replace(found, temperature=temperature)
+            return temperature
+        return found.temperature
 
     # ------------------------------------------------------------------ new data
 
@@ -539,13 +520,11 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
         X = _in_double_precision(self.kernel_, X, estimator=self, reset=False)
         return self._residuals(X)
 
-    def _residuals(self, X: Any) -> NDArray[np.float64]:
-        diagonals, captured = captured_by_each(self._subspaces_, X)
-        if diagonals is None:
-            size = np.maximum(captured.max(axis=1), self._mean_diagonal_)
-            return tie_within_rounding(remainder(size, captured), size)
-        residuals = diagonals.astype(np.float64) - captured
-        return tie_within_rounding(residuals, diagonals.max(axis=1))
+    def _residuals(self, X: Any) -> Floats:
+        precomputed = isinstance(self.kernel_, Precomputed)
+        return class_residuals(
+            in_groups(self._subspaces_), X, self._mean_diagonal_ if precomputed else None
+        )
 
     def decision_function(self, X: Data) -> NDArray[np.float64]:
         """Return the negated residuals, or their difference for two classes.
@@ -619,7 +598,16 @@ def _fitted_kernel(kernel: Kernel, X: Any, weights: NDArray[np.float64] | None) 
         return clone(kernel).fit_validated(rows.data, rows.weights)
 
 
-def _mean_square(classes: list[ClassPoints]) -> float:
-    """Return the weighted mean of k(x, x) over the points of all classes."""
-    traces = sum(float(points.weights @ np.diagonal(points.gram).real) for points in classes)
-    return traces / sum(float(points.weights.sum()) for points in classes)
+def _innermost(kernel: Kernel) -> Kernel:
+    """Return the kernel itself, or the kernel that it wraps."""
+    while isinstance(kernel, Normalized | Embedded):
+        kernel = inner_kernel(kernel)
+    return kernel
+
+
+def _class_numbers(labels: NDArray[Any], classes: NDArray[Any]) -> Indices:
+    """Return the number of each label among the sorted classes, or -1."""
+    found, inverse = np.unique(labels, return_inverse=True)
+    numbers = np.full(len(found), -1)
+    numbers[np.isin(found, classes)] = np.arange(len(classes))
+    return numbers[inverse]

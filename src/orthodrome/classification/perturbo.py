@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
+from .._core.types import Floats
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile
@@ -23,11 +23,10 @@ from .base import ClassResidualClassifier, Rules
 from .filters import (
     Perturbation,
     Truncation,
-    folded_residuals,
     left_out_mean_cosines,
     left_out_tangent_residuals,
 )
-from .subspaces import ClassPoints
+from .subspaces import ClassGroup
 
 # Residual of a point left out of a class of one point: the squared distance to orthogonal points.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
@@ -42,8 +41,8 @@ class PerTurbo(ClassResidualClassifier):
 
     the squared distance from the feature vector of x to the span of the class, up to
     regularisation. (It is also the predictive variance of a Gaussian process, given the class.) The
-    point is assigned to the class that it perturbs least. Only the kernel has to be chosen; by
-    default, leave-one-out chooses α.
+    point is assigned to the class that it perturbs least. By default, leave-one-out chooses α and
+    the scale of the kernel.
 
     Parameters
     ----------
@@ -65,6 +64,13 @@ class PerTurbo(ClassResidualClassifier):
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
+    sigmas : array-like of shape (n_sigmas,) or "auto", optional
+        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
+        (default): 1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if that is a rule, such as
+        ``sigma="mean"``; a number is kept, and so is the scale if there is no exact leave-one-out
+        (`geodesic`, `n_components`) or the kernel has no sigma. None: the kernel's scale, as in the
+        paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be chosen too. Each
+        scale needs one eigendecomposition per class.
     n_components : int, optional
         Number of leading components of each class that span its subspace; default: all. If given,
         ``alpha="loo"`` means 0; a number regularises these components as well.
@@ -92,16 +98,21 @@ class PerTurbo(ClassResidualClassifier):
         The α of each class, in units of the kernel.
     loo_score_ : float
         Leave-one-out accuracy on the training points.
+    loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
+        Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
         Residuals of the training points; each point is left out of its class.
     temperature_ : float
         Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
-        The fitted kernel.
+        The fitted kernel, with the chosen scale.
     class_kernels_ : list of Kernel
         The kernel of each class: ``kernel_``, or the geodesic one.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
+    sigmas_ : ndarray of shape (n_sigmas,)
+        Scales tried, ascending; if there was no choice, the kernel's scale, or NaN without one.
+        Ties go to the largest.
     support_ : ndarray of shape (n_support,)
         Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
@@ -158,6 +169,7 @@ class PerTurbo(ClassResidualClassifier):
         alpha: float | str = "loo",
         alpha_scale: str = "absolute",
         alphas: Any = None,
+        sigmas: Any = "auto",
         n_components: int | None = None,
         geodesic: bool = False,
         reference: str = "preimage",
@@ -168,6 +180,7 @@ class PerTurbo(ClassResidualClassifier):
         self.alpha = alpha
         self.alpha_scale = alpha_scale
         self.alphas = alphas
+        self.sigmas = sigmas
         self.n_components = n_components
         self.geodesic = geodesic
         self.reference = reference
@@ -183,18 +196,18 @@ class PerTurbo(ClassResidualClassifier):
             )
 
     def _rules(self) -> Rules:
-        alpha, left_out = self.alpha, None
-        make: Any = Perturbation
+        rules = Rules(self.alpha, self.alpha_scale, self.alphas, Perturbation())
         if self.n_components is not None:
-            alpha = 0.0 if isinstance(alpha, str) else alpha
-            make = partial(Truncation, self.n_components)
-            left_out = partial(_left_out_by_folds, make)
-        rules = Rules(alpha, self.alpha_scale, self.alphas, make, left_out)
+            alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
+            kept = Truncation(self.n_components)
+            rules = replace(
+                rules, alpha=alpha, filter=kept, left_out=partial(_left_out_by_folds, kept)
+            )
         if not self.geodesic:
             return rules
         return replace(
             rules,
-            left_out=partial(_left_out_geodesic, left_out),
+            left_out=partial(_left_out_geodesic, rules.left_out),
             class_kernel=partial(geodesic_kernel, reference=self.reference),
             # k - c c' is a difference of large terms, unless the reference is a pre-image
             entry_size=1.0 if self.reference == "mean" else None,
@@ -224,24 +237,19 @@ class PerTurbo(ClassResidualClassifier):
         return tags
 
 
-def _left_out_by_folds(
-    make: Any, points: ClassPoints, alphas: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the residuals of each point from the other folds, with a column for each α."""
-    filters = [make(float(alpha)) for alpha in alphas]
-    return np.column_stack([folded_residuals(points.gram, points.weights, f) for f in filters])
+def _left_out_by_folds(kept: Truncation, group: ClassGroup, alphas: Floats) -> Floats:
+    """Return the residuals of each point from the other folds."""
+    return kept.left_out(group.gram, group.weights, alphas)
 
 
-def _left_out_geodesic(
-    by_folds: Any, points: ClassPoints, alphas: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _left_out_geodesic(by_folds: Any, group: ClassGroup, alphas: Floats) -> Floats:
     """Return leave-one-out residuals; without folds, correct the reference for each point."""
-    if len(points.index) == 1:
-        return np.full((1, len(alphas)), _QUARTER_CIRCLE)
+    if group.index.size == 1:
+        return np.full((1, 1, alphas.shape[1]), _QUARTER_CIRCLE)
     if by_folds is not None:
-        return by_folds(points, alphas)
-    kernel: Any = points.kernel
-    base, data, weights = kernel.kernel_, points.data, points.weights
+        return by_folds(group, alphas)
+    kernel: Any = group.kernel
+    base, data, weights = kernel.kernel_, group.data, group.weights[0]
     gram = gram_operator(base, data, storage="recompute").toarray().astype(np.float64)
     gram /= float(np.mean(np.diagonal(gram)))
     angles = np.sqrt(kernel.diagonal(kernel.prepare(data)).astype(np.float64))
@@ -253,4 +261,4 @@ def _left_out_geodesic(
         left_out = block.astype(np.float64)
     else:
         left_out = left_out_mean_cosines(gram, np.asarray(kernel.coefficients, dtype=np.float64))
-    return left_out_tangent_residuals(gram, weights, np.cos(angles), left_out, alphas)
+    return left_out_tangent_residuals(gram, weights, np.cos(angles), left_out, alphas[0])[None]

@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 
 from .._core.checks import check_positive
-from .._core.parameters import grid, integer, optional, or_word, seed
+from .._core.parameters import integer, optional, seed
 from .._core.random import as_random_state
-from ..kernels import Kernel
 from .base import ClassResidualClassifier, Rules
 from .filters import RidgeResidual
-
-#: Multiples of the kernel's scale for ``sigmas="auto"``.
-SIGMA_FACTORS = tuple(2.0 ** (step / 2) for step in range(-5, 5))
 
 
 def _check_class_weight(value: Any, name: str, owner: str) -> None:
@@ -59,9 +55,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
     sigmas : array-like of shape (n_sigmas,) or "auto", optional
-        Scales of the kernel to choose from, together with alpha, by leave-one-out; ``"auto"``: ten
-        values around the kernel's scale. The kernel must have a parameter ``sigma``. Each scale
-        needs one eigendecomposition per class. Default: the kernel's scale.
+        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
+        (default): 1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if that is a rule, such as
+        ``sigma="mean"``; a number is kept. None: the kernel's scale, as in the paper. Scales of
+        kernels inside ``Normalized`` and ``Embedded`` can be chosen too. Each scale needs one
+        eigendecomposition per class.
     subspace_size : int, optional
         Maximum number of training points of each class, drawn at random, as in the paper's
         subspaces of equal size. Default: all.
@@ -147,7 +145,6 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     """
 
     _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
-        "sigmas": optional(or_word("auto", grid())),
         "subspace_size": optional(integer()),
         "class_weight": _check_class_weight,
         "random_state": seed,
@@ -160,7 +157,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         alpha: float | str = "loo",
         alpha_scale: str = "absolute",
         alphas: Any = None,
-        sigmas: Any = None,
+        sigmas: Any = "auto",
         subspace_size: int | None = None,
         class_weight: Any = None,
         random_state: Any = None,
@@ -177,16 +174,6 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         self.random_state = random_state
         self.memory_budget = memory_budget
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        kernel = self._kernel_object()
-        if self.sigmas is not None and "sigma" not in kernel.get_params(deep=False):
-            raise ValueError(
-                f"sigmas of {type(self).__name__} are scales of the kernel, but "
-                f"{type(kernel).__name__} has no parameter sigma. Omit sigmas, or use GridSearchCV "
-                "to search the scale of an inner kernel."
-            )
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None
@@ -206,15 +193,6 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         found[counted] *= factors[codes]
         return found
 
-    def _trial_kernels(self, kernel: Kernel) -> list[Kernel]:
-        if self.sigmas is None:
-            self.sigmas_ = np.array([getattr(kernel, "sigma_", np.nan)], dtype=np.float64)
-            return [kernel]
-        sigma = float(kernel.sigma_)
-        values = sigma * np.array(SIGMA_FACTORS) if isinstance(self.sigmas, str) else self.sigmas
-        self.sigmas_ = np.unique(values)
-        return [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
-
     def _draw(self) -> Callable[[int], NDArray[np.intp]]:
         random = as_random_state(self.random_state, type(self).__name__)
         max_size = self.subspace_size
@@ -227,4 +205,4 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         return draw
 
     def _rules(self) -> Rules:
-        return Rules(self.alpha, self.alpha_scale, self.alphas, RidgeResidual)
+        return Rules(self.alpha, self.alpha_scale, self.alphas, RidgeResidual())

@@ -1,10 +1,14 @@
-"""Span of the training points of each class, and the part of new points that it captures."""
+"""Span of the training points of each class, and the part of new points that it captures.
+
+Classes with the same number of points form groups, which are decomposed and evaluated together. A
+large class is a group of its own.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -13,13 +17,25 @@ from numpy.typing import NDArray
 
 from .._core.checks import RowError, rows_renumbered
 from .._core.threads import VALUE_WORK, run_in_threads, single_threaded_blas
+from .._core.types import Floats, Indices
 from ..gram import cross_operator
 from ..gram.tiled import CrossGram
 from ..kernels import Kernel
-from .filters import ClassSpectrum, Filter, captured, class_spectrum, squared_lengths
+from ..kernels.base import rectangular_block, symmetric_block
+from .filters import (
+    ClassSpectrum,
+    Filter,
+    class_spectrum,
+    squared_lengths,
+    squared_magnitudes,
+    tie_within_rounding,
+)
 
 # Maximum number of kernel values of new points in memory: 32 MiB in float64.
 BLOCK_ELEMENTS = 2**22
+
+# Maximum number of points of a group of classes.
+GROUP_POINTS = 512
 
 # Maximum size of a class whose matrix one thread decomposes as fast as more threads.
 SMALL_CLASS = 512
@@ -34,23 +50,27 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class ClassPoints:
-    """Distinct training points that span the subspace of one class.
+class ClassGroup:
+    """Distinct training points that span the subspaces of G classes, n points for each class.
 
     Attributes
     ----------
     kernel : Kernel
-        The fitted kernel of the class.
+        The fitted kernel of these classes.
     data : array, sparse array or None
-        The points; None for a precomputed kernel.
+        The points of a single class with its own kernel, else None.
     points : Prepared or None
-        The points, prepared by the kernel.
-    index : ndarray of shape (n,)
+        All G n points, prepared by the kernel; None for a precomputed kernel.
+    classes : ndarray of shape (G,)
+        The number of each class, ascending.
+    members : ndarray of shape (G, n)
+        Numbers of the points among all training points.
+    index : ndarray of shape (G, n)
         Training row of each point.
-    weights : ndarray of shape (n,)
+    weights : ndarray of shape (G, n)
         Weights of the points.
-    gram : ndarray of shape (n, n)
-        Gram matrix of the points.
+    gram : ndarray of shape (G, n, n)
+        Gram matrix of each class.
     entry_size : float or None
         As in :func:`~orthodrome.classification.filters.class_spectrum`.
     """
@@ -58,74 +78,127 @@ class ClassPoints:
     kernel: Kernel
     data: Any
     points: Any
-    index: NDArray[np.intp]
-    weights: NDArray[np.float64]
+    classes: Indices
+    members: Indices
+    index: Indices
+    weights: Floats
     gram: NDArray[Any]
     entry_size: float | None
 
     @cached_property
     def spectrum(self) -> ClassSpectrum:
-        """The eigendecomposition of the Gram matrix."""
+        """The eigendecomposition of the Gram matrices."""
         return class_spectrum(self.gram, self.weights, entry_size=self.entry_size)
 
-    def subspace(self, kept: Filter | None = None) -> Subspace:
-        """Return the subspace, with all directions or with those of a filter times its gains."""
-        directions = None
-        if kept and "spectrum" not in self.__dict__ and self.kernel.positive_definite:
-            directions = kept.directions(self.gram, self.weights)
-        triangular = directions is not None
-        if directions is None:
-            directions = self.spectrum.directions()
-            if kept:
-                gains = kept.gains(self.spectrum)
-                # keep at least one column; the first has the largest eigenvalue
-                chosen = np.union1d([0], np.flatnonzero(gains))
-                directions = directions[:, chosen] * np.sqrt(gains[chosen])
-        return Subspace(self.kernel, self.points, self.index, directions, triangular)
+    @property
+    def diagonals(self) -> Floats:
+        """k(x, x) of the points, shape (G, n)."""
+        return np.diagonal(self.gram, axis1=1, axis2=2).real
+
+    def subspace(self, directions: NDArray[Any], *, triangular: bool = False) -> Subspace:
+        """Return the subspaces with these directions."""
+        return Subspace(self.kernel, self.points, self.index, directions, triangular, self.classes)
+
+    def filtered(self, kept: Filter, alphas: Floats) -> Subspace:
+        """Return the subspaces with the directions of a filter times its gains.
+
+        `alphas` has shape (G,). The spectrum of a single class is not computed for it if α is so
+        large that triangular directions are accurate.
+        """
+        is_single = len(self.classes) == 1 and "spectrum" not in vars(self)
+        if is_single and self.kernel.positive_definite:
+            found = kept.directions(self.gram[0], self.weights[0], float(alphas[0]))
+            if found is not None:
+                return self.subspace(found[None], triangular=True)
+        gains = kept.gains(self.spectrum, alphas[:, None])[..., 0]
+        # keep at least one column; the first has the largest eigenvalue
+        chosen = np.union1d([0], np.flatnonzero(gains.any(axis=0)))
+        directions = self.spectrum.directions()[..., chosen] * np.sqrt(gains[:, None, chosen])
+        return self.subspace(directions)
+
+
+def diagonal_blocks(kernel: Kernel, points: Any, n_classes: int) -> NDArray[Any]:
+    """Return the Gram matrix of each class, shape (G, n, n), from the points of all G classes."""
+    whole = symmetric_block(kernel, points)
+    if n_classes == 1:
+        return whole[None]
+    n = len(points) // n_classes
+    blocks = whole.reshape(n_classes, n, n_classes, n)
+    numbers = np.arange(n_classes)
+    return blocks[numbers, :, numbers]
 
 
 @dataclass(frozen=True)
 class Subspace:
-    """Span of a class: its points, and directions as linear combinations of them.
+    """Span of G classes: their points, and directions as linear combinations of them.
 
-    The points are prepared by the kernel; they are None for a precomputed kernel.
+    The points are prepared by the kernel; they are None for a precomputed kernel. `directions` has
+    shape (G, n, n_directions). In old model files a subspace belongs to one class, and `index` and
+    `directions` have one dimension less.
     """
 
     kernel: Kernel
     points: Any
-    index: NDArray[np.intp]
+    index: Indices
     directions: NDArray[Any]
     triangular: bool = False
+    classes: Any = None
 
-    def captured(self, new: Any, gains: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return the sum of squared projections of points on the directions, as one column.
+    def captured(self, new: Any, gains: Floats | None = None) -> Floats:
+        """Return the sum of squared projections of points on the directions, shape (G, m, 1).
 
-        With gains, return a weighted sum for each of their columns. New points are prepared by the
-        kernel, or are rows of a matrix of kernel values. Kernel values are computed in blocks.
+        With gains, of shape (G, n, A), return weighted sums, shape (G, m, A). New points are
+        prepared by the kernel, or are rows of a matrix of kernel values.
         """
-        step = max(1, BLOCK_ELEMENTS // len(self.index))
-        if len(new) > step:
-            starts = range(0, len(new), step)
-            return np.concatenate([self.captured(new[i : i + step], gains) for i in starts])
-        if self.points is None:
-            cross: Any = cross_operator(self.kernel, new[:, self.index], None)
-        else:
-            cross = CrossGram(self.kernel, new, self.points)
+        n_classes, n, _ = self.directions.shape
         with single_threaded_blas():
-            if self.triangular and len(self.index) <= SMALL_CLASS:
-                return self._captured_by_panels(cross.toarray())[:, None]
-            projections = cross @ self.directions
+            if n_classes == 1 and not (self.triangular and n <= SMALL_CLASS):
+                if self.points is None:
+                    cross: Any = cross_operator(self.kernel, new[:, self.index[0]], None)
+                else:
+                    cross = CrossGram(self.kernel, new, self.points)
+                projections = (cross @ self.directions[0])[None]  # in threads
+            else:
+                values = self._values(new)
+                if self.triangular:
+                    return self._captured_by_panels(values)[None, :, None]
+                stack = values.reshape(len(new), n_classes, n).transpose(1, 0, 2)
+                projections = stack @ self.directions
             if gains is None:
-                return squared_lengths(projections)[:, None]
-            return captured(projections, gains)
+                return squared_lengths(projections)[..., None]
+            return squared_magnitudes(projections) @ gains
 
-    def _captured_by_panels(self, values: NDArray[Any]) -> NDArray[np.float64]:
+    def _values(self, new: Any) -> NDArray[Any]:
+        """Return kernel values of new points with the points of all G classes."""
+        if self.points is None:
+            return new[:, self.index.ravel()]
+        return rectangular_block(self.kernel, new, self.points)
+
+    def _captured_by_panels(self, values: NDArray[Any]) -> Floats:
         """Return sums of squared projections; skip the zeros above the diagonal."""
         total = np.zeros(len(values))
-        for start in range(0, len(self.index), PANEL):
-            panel = self.directions[start:, start : start + PANEL]
+        for start in range(0, values.shape[1], PANEL):
+            panel = self.directions[0, start:, start : start + PANEL]
             total += squared_lengths(values[:, start:] @ panel)
         return total
+
+
+def in_groups(subspaces: Sequence[Subspace]) -> list[Subspace]:
+    """Return subspaces with the number of each class; those of old files have one class each."""
+    return [
+        one
+        if one.classes is not None
+        else replace(
+            one, index=one.index[None], directions=one.directions[None], classes=np.array([number])
+        )
+        for number, one in enumerate(subspaces)
+    ]
+
+
+def row_blocks(n_rows: int, width: int) -> list[slice]:
+    """Return slices of rows with at most `BLOCK_ELEMENTS` elements for this row width."""
+    step = max(1, BLOCK_ELEMENTS // width)
+    return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def check_overflow(diagonal: NDArray[Any]) -> None:
@@ -139,10 +212,10 @@ def check_overflow(diagonal: NDArray[Any]) -> None:
         )
 
 
-def check_diagonals(classes: Sequence[ClassPoints]) -> None:
+def check_diagonals(groups: Sequence[ClassGroup]) -> None:
     """Raise if squares of kernel values over- or underflow, or squared norms are negative."""
-    diagonal = np.concatenate([np.diagonal(points.gram).real for points in classes])
-    with rows_renumbered(np.concatenate([points.index for points in classes])):
+    diagonal = np.concatenate([group.diagonals.ravel() for group in groups])
+    with rows_renumbered(np.concatenate([group.index.ravel() for group in groups])):
         check_overflow(diagonal)
     largest = float(np.abs(diagonal).max())
     if 0 < largest < _MIN_DIAGONAL:
@@ -150,14 +223,13 @@ def check_diagonals(classes: Sequence[ClassPoints]) -> None:
             f"k(x, x) is at most {largest:g}, so small that its square underflows. Rescale the "
             "data or the Gram matrix."
         )
-    if not diagonal.any() and any(points.gram.any() for points in classes):
+    if not diagonal.any() and any(group.gram.any() for group in groups):
         raise ValueError(
             "k(x, x) is 0 for all training points, but other kernel values are not. Conditionally "
             "definite kernels, such as Power and Log, define distances but no norms. Choose "
             "another kernel."
         )
-    weights = np.concatenate([points.weights for points in classes])
-    mean = float(np.average(diagonal, weights=weights))
+    mean = mean_square(groups)
     if mean < 0:
         raise ValueError(
             f"The mean of k(x, x) over the training points is {mean:g}, but squared norms are "
@@ -165,20 +237,28 @@ def check_diagonals(classes: Sequence[ClassPoints]) -> None:
         )
 
 
-def over_classes(
+def mean_square(groups: Sequence[ClassGroup]) -> float:
+    """Return the weighted mean of k(x, x) over the points of all classes."""
+    total = sum(float(np.sum(group.weights * group.diagonals)) for group in groups)
+    return total / sum(float(group.weights.sum()) for group in groups)
+
+
+def over_groups(
     function: Callable[[int], Result],
-    sizes: Sequence[int],
+    shapes: Sequence[tuple[int, int]],
     *,
     rows: int | None = None,
     serial: bool = False,
     report: Callable[[float], None] = lambda fraction: None,
 ) -> list[Result]:
-    """Return ``function(number)`` for each class; compute small classes in threads.
+    """Return ``function(number)`` for each group of shape (G, n); use threads for small classes.
 
-    The function decomposes the matrix of the class, or evaluates `rows` new points. Only the
+    The function decomposes the matrices of the group, or evaluates `rows` new points. Only the
     calling thread calls ``report(fraction)``.
     """
-    order = np.argsort(sizes, kind="stable")[::-1]  # balances the work of the threads
+    G, n = np.array(shapes, dtype=np.float64).T
+    work = 10 * G * n**3 if rows is None else rows * G * n * (VALUE_WORK + n)
+    order = np.argsort(work, kind="stable")[::-1]  # balances the work of the threads
     found: dict[int, Result] = {}
     caller = threading.get_ident()
 
@@ -188,41 +268,44 @@ def over_classes(
             if threading.get_ident() == caller:
                 report(len(found) / len(order))
 
-    n = np.asarray(sizes, dtype=float)
-    work = float(np.sum(10 * n**3 if rows is None else rows * n * (VALUE_WORK + n)))
-    serial = serial or max(sizes) > SMALL_CLASS
-    run_in_threads(run_worker, len(order), serial=serial, work=work)
+    serial = serial or n.max() > SMALL_CLASS
+    run_in_threads(run_worker, len(order), serial=serial, work=float(work.sum()))
     report(1.0)
     return [found[number] for number in range(len(order))]
 
 
-def captured_by_each(
-    subspaces: Sequence[Subspace], X: Any
-) -> tuple[NDArray[Any] | None, NDArray[np.float64]]:
-    """Return k(x, x), or None if it is unknown, and the part that each class captures.
+def class_residuals(subspaces: Sequence[Subspace], X: Any, mean_diagonal: float | None) -> Floats:
+    """Return the residual of each row from each class, computed in blocks of rows.
 
-    Both have a column for each class. Points and kernel values are computed in blocks.
+    With a precomputed kernel, k(x, x) is not known and is replaced by `mean_diagonal`, or by the
+    largest part that a class captures.
     """
-    sizes = [len(subspace.index) for subspace in subspaces]
-    step = max(1, BLOCK_ELEMENTS // max(sizes))
-    diagonals, parts = [], []
-    for start in range(0, X.shape[0], step):
-        rows = X[start : start + step]
-        with rows_renumbered(np.arange(start, start + rows.shape[0])):
-            if subspaces[0].points is None:
+    shapes = [one.index.shape for one in subspaces]
+    n_classes = sum(G for G, _ in shapes)
+    kernels = {id(one.kernel): one.kernel for one in subspaces}  # often shared
+    residuals = np.empty((X.shape[0], n_classes))
+    for block in row_blocks(X.shape[0], max(n_classes, *(G * n for G, n in shapes))):
+        rows = X[block]
+        with rows_renumbered(np.arange(block.start, block.stop)):
+            if mean_diagonal is not None:
                 check_overflow(np.abs(rows).max(axis=1))
-                points = [rows] * len(subspaces)
+                points = dict.fromkeys(kernels, rows)
+                diagonals: dict[int, Any] = dict.fromkeys(kernels, 0.0)
             else:
-                kernels = {id(one.kernel): one.kernel for one in subspaces}  # often shared
-                prepared = {key: kernel.prepare(rows) for key, kernel in kernels.items()}
-                points = [prepared[id(one.kernel)] for one in subspaces]
-                pairs = zip(subspaces, points, strict=True)
-                diagonals.append(np.column_stack([one.kernel.diagonal(new) for one, new in pairs]))
-                check_overflow(diagonals[-1].max(axis=1))
+                points = {key: kernel.prepare(rows) for key, kernel in kernels.items()}
+                diagonals = {key: kernels[key].diagonal(new) for key, new in points.items()}
+                largest = np.max(list(diagonals.values()), axis=0)
+                check_overflow(largest)
 
-        def captured_by(number: int, points: list[Any] = points) -> NDArray[np.float64]:
-            return subspaces[number].captured(points[number])
+        def captured(number: int, points: dict[int, Any] = points) -> Floats:
+            return subspaces[number].captured(points[id(subspaces[number].kernel)])
 
         serial = not subspaces[0].kernel.threadsafe
-        parts.append(np.hstack(over_classes(captured_by, sizes, rows=rows.shape[0], serial=serial)))
-    return np.concatenate(diagonals) if diagonals else None, np.concatenate(parts)
+        parts = over_groups(captured, shapes, rows=rows.shape[0], serial=serial)
+        for one, part in zip(subspaces, parts, strict=True):
+            residuals[block, one.classes] = (diagonals[id(one.kernel)] - part[..., 0]).T
+        if mean_diagonal is not None:
+            largest = np.maximum(-residuals[block].min(axis=1), mean_diagonal)
+            residuals[block] += largest[:, None]
+        residuals[block] = tie_within_rounding(residuals[block], largest)
+    return residuals

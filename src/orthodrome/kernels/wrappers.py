@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -43,11 +44,19 @@ class KernelHolder:
     """Mixin for kernels with an inner kernel as a parameter."""
 
     kernel: Any
+    kernel_: Any
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the inner kernel."""
         params = with_kernel_object(self, params)
         return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
+
+    def rescaled(self, sigma: float) -> Any:
+        """Return a fitted copy with another scale of the inner kernel."""
+        copied: Any = copy.copy(self)
+        copied.kernel_ = self.kernel_.rescaled(sigma)
+        copied.kernel = copied.kernel_.resolved()
+        return copied
 
 
 def _inner_attribute(name: str) -> Any:

@@ -17,7 +17,7 @@ from sklearn import pipeline, preprocessing, svm
 from .. import classification, cluster, coordinates, decomposition, denoising, eigen, kernels
 from .. import preprocessing as tables
 from .._core import canonical
-from ..classification import base, subspaces
+from ..classification import base, subspaces, training
 from ..cluster import laplacians
 from ..decomposition import partial
 from ..eigen import features
@@ -40,7 +40,8 @@ _CLASSES: dict[ModuleType, str] = {
     ),
     # classes of fitted attributes
     canonical: "Canonical",
-    base: "_Judgement _Training",
+    base: "_Judgement",
+    training: "TrainingPoints _Training",
     subspaces: "Subspace",
     laplacians: "AffineExtension GraphExtension",
     coordinates: "Anchors",
