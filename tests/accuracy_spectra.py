@@ -154,7 +154,8 @@ def left_out_errors(make: Any, *, penalty: bool) -> Iterator[Any]:
         rounded = matrix_of(8, sigma, np.float64).toarray()
         for shift in SHIFTS:
             alpha = shift * len(rounded)
-            found = make(alpha).left_out(class_spectrum(rounded))
+            spectrum = class_spectrum(rounded[None], np.ones((1, len(rounded))))
+            found = make().left_out(spectrum, np.array([[alpha]]))[0, :, 0]
             with digits(60):
                 K = matrix(rounded)
                 for n in range(K.rows):

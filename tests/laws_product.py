@@ -274,7 +274,7 @@ def _explicit() -> dict[str, Configuration]:
 
 def _classifiers() -> dict[str, Configuration]:
     def ridge(**options: Any) -> Configuration:
-        return Configuration(KernelRidgeRegressionClassifier, options)
+        return Configuration(KernelRidgeRegressionClassifier, {"sigmas": None} | options)
 
     def nested(order: str = ROUNDING, **options: Any) -> Configuration:
         given = {"n_components": 2, "sphere": "great"} | options
@@ -286,7 +286,8 @@ def _classifiers() -> dict[str, Configuration]:
         "KernelRidgeRegressionClassifier, subspaces": ridge(
             subspace_size=5, random_state=0, class_weight="balanced"
         ),
-        "PerTurbo, loo": Configuration(PerTurbo, {}),
+        "PerTurbo, loo": Configuration(PerTurbo, {"sigmas": None}),
+        "PerTurbo, scales": Configuration(PerTurbo, {}, matrices=False),
         "PerTurbo, truncated": Configuration(PerTurbo, {"n_components": 3}),
         "PerTurbo, geodesic": Configuration(
             PerTurbo, {"geodesic": True}, sphere=True, inputs=True, matrices=False
