@@ -12,10 +12,20 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.coordinates.gram import CoordinateGram
-from orthodrome.gram import Centered, Degree, DenseGram, GramOperator, Scaled, Tangent, Weighted
+from orthodrome.gram import (
+    Centered,
+    Degree,
+    DenseGram,
+    GramOperator,
+    Scaled,
+    SparseGram,
+    Tangent,
+    Weighted,
+)
 from orthodrome.gram.dask_gram import DaskGram
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian
@@ -66,11 +76,18 @@ def tiled(storage: str) -> Callable[..., Twin]:
     return lambda n, dtype: data_twin(n, dtype, make, lambda X_new, _: X_new)
 
 
-def given(n: int, dtype: Any) -> Twin:
-    def make(_: np.ndarray, dense: np.ndarray) -> GramOperator:
-        return DenseGram(dense.astype(dtype))
+def given(Operator: Any, form: Any = np.asarray) -> Callable[..., Twin]:
+    """The matrix itself, dense or sparse."""
 
-    return data_twin(n, dtype, make, lambda _, cross: cross.astype(dtype))
+    def make(n: int, dtype: Any) -> Twin:
+        return data_twin(
+            n,
+            dtype,
+            lambda _, dense: Operator(form(dense.astype(dtype))),
+            lambda _, cross: form(cross.astype(dtype)),
+        )
+
+    return make
 
 
 def blocks_of_dask(n: int, dtype: Any) -> Twin:
@@ -104,7 +121,8 @@ BASES = {
     "memory": tiled("memory"),
     "disk": tiled("disk"),
     "recompute": tiled("recompute"),
-    "given": given,
+    "given": given(DenseGram),
+    "sparse": given(SparseGram, scipy.sparse.csr_array),
 }
 if find_spec("dask") is not None:
     BASES["dask"] = blocks_of_dask
@@ -244,11 +262,12 @@ def on_sphere(base: str, wrapper: str) -> bool:
 
 # Every operator at a size of two uneven tiles; the edges of the tiling on fewer of them.
 EVERY_SIZE = [1, 2, 511, 512, 1100]
-# Tasks take longer to start than such blocks to evaluate: the geometries, with weights.
-ON_DASK = ("plain", "centered-weighted", "tangent-weighted", "degree-weighted")
-KINDS = [
-    (b, w) for b in BASES for w in WRAPPERS if on_sphere(b, w) and (b != "dask" or w in ON_DASK)
-]
+# Dask tasks are slow to start, and sparse matrices are graphs: fewer wrappers.
+FEWER = {
+    "dask": ("plain", "centered-weighted", "tangent-weighted", "degree-weighted"),
+    "sparse": ("plain", "degree", "degree-weighted"),
+}
+KINDS = [(b, w) for b in BASES for w in FEWER.get(b, WRAPPERS) if on_sphere(b, w)]
 EDGES = [
     *[(b, "plain", n, np.float64) for b in ("disk", "recompute") for n in EVERY_SIZE],
     *[("memory", "centered-weighted", n, np.float32) for n in EVERY_SIZE],

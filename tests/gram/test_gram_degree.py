@@ -57,6 +57,17 @@ def test_points_are_distinguished_unless_all_similarities_are_equal(weighted, dt
     assert distinct((uneven + uneven.T) / 2 - np.diag(np.diagonal(uneven) - 1))
 
 
+def test_null_vectors_of_the_similarities_are_found():
+    """Eigenvectors that differ only between copies of a point; the oracle is vᵀ Δ^-½ K Δ^-½ v."""
+    K = gaussian(np.repeat(points(20), 3, axis=0))
+    graph = Degree(DenseGram(K))
+    values, vectors = np.linalg.eigh(graph.toarray())
+    scaled = vectors * graph.inverse_roots[:, None]
+    held = np.einsum("ij,ij->j", scaled, K @ scaled) > 1e-10
+    assert np.count_nonzero(held) == 20
+    np.testing.assert_array_equal(graph.held_by_matrix(vectors, values), held)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_all_points_nearly_isolated(weighted):
     """Also with weights of nearly 1, for which w - 1 is tiny."""
