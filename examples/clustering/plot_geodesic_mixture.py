@@ -14,8 +14,8 @@ its origin.
 
 # %%
 # Three long, thin clusters at right angles to each other on the unit sphere. With the linear
-# kernel, feature space is the space of the data. In the tangent space of the overall mean they are bent, and one
-# Gaussian per cluster fits them badly. On the sphere they are straight.
+# kernel, feature space is the space of the data. In the tangent space of the overall mean the
+# clusters are bent, and one Gaussian per cluster fits them badly. On the sphere they are straight.
 
 import matplotlib.pyplot as plt
 import numpy as np
