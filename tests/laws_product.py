@@ -257,18 +257,19 @@ def _explicit() -> dict[str, Configuration]:
     def nested(**options: Any) -> Configuration:
         return Configuration(KernelPNS, {"n_components": 2} | options, sphere=True, n=15)
 
+    def robust(sphere: bool = False, **options: Any) -> Configuration:
+        return Configuration(RobustKernelPCA, {"n_components": 2} | options, sphere=sphere)
+
     return {
         "KernelPNS, small": nested(sphere="small", negligible=0.0),
         "KernelPNS, dense": nested(sphere="great", solver="dense"),
         "KernelPNS, robust": nested(sphere="bic", p=1.0),
         "KernelPNS, nystroem": nested(solver="nystroem", n_anchors=8, random_state=0),
-        "RobustKernelPCA, mean": Configuration(RobustKernelPCA, {"n_components": 2}),
-        "RobustKernelPCA, spatial-median": Configuration(
-            RobustKernelPCA, {"n_components": 2, "center": "spatial-median", "p": 0.7}
-        ),
-        "RobustKernelPCA, karcher": Configuration(
-            RobustKernelPCA, {"n_components": 2, "center": "karcher"}, sphere=True
-        ),
+        "RobustKernelPCA, mrcd": robust(),
+        "RobustKernelPCA, spatial-sign": robust(method="spatial-sign"),
+        "RobustKernelPCA, mean": robust(method="pursuit"),
+        "RobustKernelPCA, spatial-median": robust(method="pursuit", center="spatial-median", p=0.7),
+        "RobustKernelPCA, karcher": robust(True, method="pursuit", center="karcher"),
     }
 
 

@@ -332,7 +332,7 @@ def robust(points: Features, kernel: str, p: float, kept: dict[float, Features])
     """Features of robust kernel PCA through the Karcher mean, as in the paper."""
     if p not in kept:
         model = RobustKernelPCA(
-            max(DIMENSIONS), kernel=kernel_of(kernel), p=p, center="karcher"
+            max(DIMENSIONS), kernel=kernel_of(kernel), method="pursuit", p=p, center="karcher"
         ).fit(points[TRAIN])
         kept[p] = {key: model.transform(X) for key, X in points.items()}
     return kept[p]

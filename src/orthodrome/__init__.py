@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         KernelKMeans,
         KernelSpectralClustering,
     )
-    from .decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
+    from .decomposition import KernelMRCD, KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
     from .denoising import PatchDenoiser
     from .persist import load, save
 
@@ -24,6 +24,7 @@ __all__ = [
     "GeodesicMixture",
     "HypersphericalKMeans",
     "KernelKMeans",
+    "KernelMRCD",
     "KernelPCA",
     "KernelPGA",
     "KernelPNS",
@@ -42,6 +43,7 @@ _HOMES = {
     "GeodesicMixture": "cluster",
     "HypersphericalKMeans": "cluster",
     "KernelKMeans": "cluster",
+    "KernelMRCD": "decomposition",
     "KernelPCA": "decomposition",
     "KernelPGA": "decomposition",
     "KernelPNS": "decomposition",

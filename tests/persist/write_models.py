@@ -222,8 +222,8 @@ MODELS: dict[str, Any] = {
     "pns-nystroem": KernelPNS(2, sphere="great", **FEW),
     "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), "precomputed"),
     "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), "copies-precomputed"),
-    "robust-karcher": RobustKernelPCA(2, center="karcher"),
-    "robust-median": RobustKernelPCA(2, center="spatial-median", p=1.5),
+    "robust-karcher": RobustKernelPCA(2, method="pursuit", center="karcher"),
+    "robust-median": RobustKernelPCA(2, method="pursuit", center="spatial-median", p=1.5),
     "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), "copies-precomputed"),
     # mixtures
     **{

@@ -1,4 +1,4 @@
-"""Base class of decompositions that first compute coordinates of the points."""
+"""Base classes of estimators that first compute coordinates of the points."""
 
 from __future__ import annotations
 
@@ -102,27 +102,24 @@ def check_directions(points: Floats) -> None:
         )
 
 
-class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
-    """A decomposition that works on coordinates of the points.
+class CoordinateEstimator(KernelEstimator):
+    """An estimator that works on coordinates of the points.
 
     The coordinates come from the Gram matrix, or from anchors. A subclass names the function that
-    fits to coordinates (`_method`), and maps coordinates to the embedding (`_embedded`).
+    fits to coordinates (`_method`).
     """
 
-    _PARAMETERS = KernelEstimator._PARAMETERS | {
-        "n_components": optional(integer()),
-        "p": positive(maximum=2),
-    }
-
-    n_components: int | None
-    p: float
-    embedding_: NDArray[Any]
     # None after a fit to the Gram matrix.
     n_anchors_: int | None = None
     anchor_indices_: Indices | None = None
 
     #: Whether coordinates are normalised, which requires a constant k(x, x).
     _unit_points: ClassVar[bool] = False
+
+    @property
+    def _on_sphere(self) -> bool:
+        """Whether kernel values are divided by k(x, x), which must be constant."""
+        return self._unit_points
 
     @abstractmethod
     def _method(self) -> Callable[..., PointFit]:
@@ -131,15 +128,9 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         It is called with ``(isometry, weights, radius, advance)``.
         """
 
-    @abstractmethod
-    def _embedded(self, points: Floats) -> Floats:
-        """Return the embedding of coordinates, shape (n, n_components_)."""
-
-    # ------------------------------------------------------------------ fitting
-
     @with_callbacks
     def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the components.
+        """Fit the model.
 
         Parameters
         ----------
@@ -175,10 +166,9 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         solver = getattr(self, "solver", "dense")
         request = {"n_components": None, "solver": solver, "kernel_coordinates": False}
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, factors=True, **request)
-        on_sphere = self._unit_points or getattr(self, "center", "") == "karcher"
         numbered = rows_renumbered(canonical.index)
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas(), numbered:
-            view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
+            view = fitted_view(canonical, kernel, plan, on_sphere=self._on_sphere)
             fit = fit_points(view, self._method(), progress, unit=self._unit_points)
         self.__dict__.update(fit.attributes)
         self._set_row_attributes(fit, rows.whole(), canonical)
@@ -193,16 +183,44 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             values = function(fit.points)[canonical.inverse]
             if len(excluded):
                 values[excluded] = function(new)
-            setattr(self, name, values)
-        self.embedding_ = self.embedding_.astype(X.dtype, copy=False)
+            setattr(self, name, values.astype(X.dtype) if name == "embedding_" else values)
+
+    def _coordinates(self, X: Any) -> Floats:
+        """Return coordinates of validated data, projected onto the span of the training data."""
+        if self._columns_ is not None:
+            X = X[:, self._columns_]
+        elif self._unit_points:
+            squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
+        cross = cross_operator(self.kernel_, X, self.X_fit_)
+        products = np.asarray(cross @ self._decoder_, dtype=np.float64)
+        points = products / self._squared_radius_
+        return unit_vectors(points) if self._unit_points else points
+
+
+class ExplicitDecomposition(EmbeddingMixin, CoordinateEstimator):
+    """A decomposition that works on coordinates of the points.
+
+    A subclass also maps coordinates to the embedding (`_embedded`).
+    """
+
+    _PARAMETERS = CoordinateEstimator._PARAMETERS | {
+        "n_components": optional(integer()),
+        "p": positive(maximum=2),
+    }
+
+    n_components: int | None
+    p: float
+    embedding_: NDArray[Any]
+
+    @abstractmethod
+    def _embedded(self, points: Floats) -> Floats:
+        """Return the embedding of coordinates, shape (n, n_components_)."""
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Fit the components and return the embedding of the training data."""
         return self.fit(X, sample_weight=sample_weight).embedding_.copy()
-
-    # ------------------------------------------------------------------ new data
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Embed data.
@@ -223,17 +241,6 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
         points = self._coordinates(X)
         check_directions(points)
         return self._embedded(points).astype(X.dtype, copy=False)
-
-    def _coordinates(self, X: Any) -> Floats:
-        """Return coordinates of validated data, projected onto the span of the training data."""
-        if self._columns_ is not None:
-            X = X[:, self._columns_]
-        elif self._unit_points:
-            squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
-        cross = cross_operator(self.kernel_, X, self.X_fit_)
-        products = np.asarray(cross @ self._decoder_, dtype=np.float64)
-        points = products / self._squared_radius_
-        return unit_vectors(points) if self._unit_points else points
 
 
 def oriented(directions: Floats, coordinates: Floats, normalized_weights: Floats) -> Floats:

@@ -16,7 +16,8 @@ from .._core.parameters import choice, positive
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
 from ..coordinates.isometry import Isometry
-from ..eigen.pursuit import projection_pursuit, spatial_median
+from ..eigen.mrcd import mrcd
+from ..eigen.pursuit import projection_pursuit, signs_of, spatial_median
 from ..sphere.karcher import find_mean, warn_about_mean
 from .explicit import ExplicitDecomposition, PointFit, oriented
 from .inverse import inputs_of, training_inputs
@@ -42,14 +43,26 @@ _CENTERS = {"mean": _weighted_mean, "karcher": _karcher_mean, "spatial-median": 
 
 
 class RobustKernelPCA(ExplicitDecomposition):
-    r"""Robust kernel PCA: directions that maximise the p-th moment of the coordinates.
+    r"""Robust kernel PCA: principal directions that outliers hardly change.
+
+    Exact coordinates of the feature vectors are computed from the eigenvectors of the Gram matrix.
+    There are three methods:
+
+    - "mrcd" finds the half of the points whose covariance has a small determinant, adds the points
+      that are not far from them, and returns the principal directions of these points (see
+      :func:`orthodrome.eigen.mrcd.mrcd`). It tolerates scattered and clustered outliers, up to
+      about 40 %.
+    - "spatial-sign" moves all points to distance 1 from their spatial median c, and returns the
+      eigenvectors of :math:`\sum_n w_n s_n s_n^\top` with
+      :math:`s_n = (\Phi(x_n) - c) / \|\Phi(x_n) - c\|`. It is the fastest, and tolerates scattered
+      outliers.
+    - "pursuit" is the method of the paper. It maximises a power p of the coordinates, one direction
+      after the other:
 
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, \Phi(x_n) - c \rangle|^p
 
-    With p = 2 and the mean as the centre c this is kernel PCA. Exact coordinates of the points are
-    computed from the eigenvectors of the Gram matrix; the directions are found with
-    :func:`orthodrome.eigen.pursuit.projection_pursuit`.
+    With p = 2 and the mean as the centre c, pursuit is kernel PCA.
 
     Parameters
     ----------
@@ -58,11 +71,14 @@ class RobustKernelPCA(ExplicitDecomposition):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.
+    method : {"mrcd", "spatial-sign", "pursuit"}, default="mrcd"
+        The method, see above.
     p : float in (0, 2], default=1.0
-        The power.
+        The power, for pursuit.
     center : {"mean", "karcher", "spatial-median"}, default="mean"
-        The centre c: the mean of the feature vectors; their Karcher mean on the sphere, as in the
-        paper, for kernels with constant k(x, x); or the spatial median, which is the most robust.
+        The centre c, for pursuit: the mean of the feature vectors; their Karcher mean on the
+        sphere, as in the paper, for kernels with constant k(x, x); or the spatial median, which is
+        the most robust.
     inverse_alpha : float, default=1e-6
         Ridge penalty of :meth:`inverse_transform` for kernels that are not radial, relative to the
         largest variance.
@@ -76,15 +92,17 @@ class RobustKernelPCA(ExplicitDecomposition):
     embedding_ : ndarray of shape (n_samples, n_components)
         Coordinates of the training data.
     dispersions_ : ndarray of shape (n_components,)
-        The weighted mean of \|⟨v_q, Φ(x) - c⟩\|^p along each direction.
+        For pursuit, the weighted mean of \|⟨v_q, Φ(x) - c⟩\|^p along each direction. Otherwise the
+        variance along each direction: of the points that mrcd uses, or of the vectors s_n.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Mean squares along the directions, divided by the mean squared distance from the centre.
+        Mean squares along the directions, divided by the mean squared distance from the centre, of
+        the same points as `dispersions_`.
     dual_coef_ : ndarray of shape (n_fit, n_components)
         Coefficients of the directions over the rows of `X_fit_`.
     n_components_ : int
         The number of directions.
     n_iter_ : int
-        Number of iterations of the searches.
+        Number of iterations of the searches, or of concentration steps (mrcd).
     converged_ : bool
         Whether every search reached its tolerance; `fit` warns otherwise.
     X_fit_ : ndarray, sparse array or None
@@ -96,33 +114,46 @@ class RobustKernelPCA(ExplicitDecomposition):
 
     See Also
     --------
-    KernelPCA : The same with squares, for any number of rows.
+    KernelMRCD : Outlier detection with the same estimate as method "mrcd".
+    KernelPCA : Without robustness, for any number of rows.
     KernelPNS : Robust nested spheres.
 
     Notes
     -----
-    Outliers in a common direction bias the result for every p, since their contributions add up.
-    Scattered outliers have less influence, the smaller p is.
+    Outliers in a common direction bias spatial-sign, and pursuit for every p, since their
+    contributions add up. The guide compares the methods.
 
-    Coordinates along each direction have a positive third moment about their mean. Before the fit,
+    The sign of each direction is chosen so that the third moment of the coordinates of the points
+    in use is positive. Before the fit,
     equal rows are merged, their weights are added, and rows are sorted. A weight of 2 is therefore
     equivalent to repeating the row, to the last bit, and the order of rows does not matter.
 
     References
     ----------
-    Awate, Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", ICPR 2016, §VII; Kwak,
-    "Principal component analysis based on L1-norm maximization", IEEE TPAMI 30, 2008.
+    Schreurs, Vranckx, Hubert, Suykens and Rousseeuw, "Outlier detection in non-elliptical data by
+    kernel MRCD", Statistics and Computing 31, 2021; Locantore et al., "Robust principal component
+    analysis for functional data", Test 8, 1999 (spatial-sign); Awate, Dhar and Kulkarni, "Robust
+    Kernel Principal Nested Spheres", ICPR 2016, §VII (pursuit); Kwak, "Principal component analysis
+    based on L1-norm maximization", IEEE TPAMI 30, 2008.
 
     Examples
     --------
+    Ten of fifty points are outliers. The first direction is still the first axis:
+
     >>> import numpy as np
     >>> from orthodrome import RobustKernelPCA
-    >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> RobustKernelPCA(2).fit(X).embedding_.shape
-    (50, 2)
+    >>> X = np.random.default_rng(0).standard_normal((50, 3)) * [3, 1, 1]
+    >>> X[:10] = [0, 0, 30]
+    >>> model = RobustKernelPCA(1, "linear").fit(X)
+    >>> bool(abs(model.transform(np.eye(3))[0, 0] - model.transform(np.zeros((1, 3)))[0, 0]) > 0.95)
+    True
     """
 
+    # models that were saved without this parameter
+    method: str = "pursuit"
+
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
+        "method": choice("mrcd", "spatial-sign", "pursuit"),
         "center": choice(*_CENTERS),
         "inverse_alpha": positive(),
     }
@@ -132,6 +163,7 @@ class RobustKernelPCA(ExplicitDecomposition):
         n_components: int | None = 2,
         kernel: Any = "gaussian",
         *,
+        method: str = "mrcd",
         p: float = 1.0,
         center: str = "mean",
         inverse_alpha: float = 1e-6,
@@ -140,14 +172,20 @@ class RobustKernelPCA(ExplicitDecomposition):
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
+        self.method = method
         self.p = p
         self.center = center
         self.inverse_alpha = inverse_alpha
         self.memory_budget = memory_budget
         self.verbose = verbose
 
+    @property
+    def _on_sphere(self) -> bool:
+        return self.method == "pursuit" and self.center == "karcher"
+
     def _method(self) -> Callable[..., PointFit]:
-        return partial(fit_directions, n_components=self.n_components, p=self.p, center=self.center)
+        names = ("n_components", "method", "p", "center")
+        return partial(fit_directions, **{name: getattr(self, name) for name in names})
 
     def _embedded(self, points: Floats) -> Floats:
         return (points - self._center_) @ self._directions_
@@ -200,26 +238,39 @@ def fit_directions(
     advance: Callable[[float], None],
     *,
     n_components: int | None,
+    method: str,
     p: float,
     center: str,
 ) -> PointFit:
-    """Fit the directions of largest p-th moment to coordinates."""
-    points, normalized_weights = isometry.points, weights / weights.sum()
-    origin = _CENTERS[center](points, weights)
-    centered = points - origin
+    """Fit robust principal directions to coordinates."""
+    points, steps, ended = isometry.points, 0, True
+    vectors = None
+    if method == "pursuit":
+        origin = _CENTERS[center](points, weights)
+    elif method == "spatial-sign":
+        origin, p = spatial_median(points, weights), 2.0
+        vectors = signs_of(points - origin)[0]
+    else:
+        robust = mrcd(points, weights)
+        origin, p, steps, ended = robust.center, 2.0, robust.n_iter, robust.converged
+        weights = weights * robust.support
+    centered, fractions = points - origin, weights / weights.sum()
+    vectors = centered if vectors is None else vectors
     k = points.shape[1] if n_components is None else min(int(n_components), points.shape[1])
     if n_components is None:
-        k = _rank(np.sqrt(normalized_weights)[:, None] * centered)
-    found = projection_pursuit(centered, weights, k, p=p, callback=lambda done: advance(done / k))
-    directions = oriented(found.directions, centered @ found.directions, normalized_weights)
-    squares = normalized_weights @ (centered @ directions) ** 2
-    total = float(normalized_weights @ np.einsum("ij,ij->i", centered, centered))
-    if total <= _COINCIDENT * float(normalized_weights @ np.einsum("ij,ij->i", points, points)):
-        directions, squares, total = np.zeros_like(directions), np.zeros_like(squares), 0.0
-    if not found.converged:
+        k = _rank(np.sqrt(fractions)[:, None] * centered)
+    found = projection_pursuit(vectors, weights, k, p=p, callback=lambda done: advance(done / k))
+    directions = oriented(found.directions, vectors @ found.directions, fractions)
+    spread = float(fractions @ np.einsum("ij,ij->i", centered, centered))
+    if spread <= _COINCIDENT * float(fractions @ np.einsum("ij,ij->i", points, points)):
+        directions = np.zeros_like(directions)
+    squares = fractions @ (vectors @ directions) ** 2
+    total = float(fractions @ np.einsum("ij,ij->i", vectors, vectors))
+    converged = found.converged and ended
+    if not converged:
         warn_user(
-            "RobustKernelPCA: the search for a direction did not converge; directions may be "
-            "inaccurate. Choose another p.",
+            "RobustKernelPCA: the search for directions did not converge; directions may be "
+            "inaccurate. Choose another p or method.",
             ConvergenceWarning,
         )
     advance(1.0)
@@ -229,11 +280,11 @@ def fit_directions(
         "_center_": origin,
         "_directions_": scaled,
         "dual_coef_": isometry.decoder @ directions / scale,
-        "dispersions_": scale**p * found.dispersions * (total > 0),
-        "explained_variance_ratio_": squares / total if total > 0 else np.zeros_like(squares),
+        "dispersions_": scale**p * found.dispersions * np.any(directions, axis=0),
+        "explained_variance_ratio_": squares / (total or 1.0),
         "n_components_": k,
-        "n_iter_": max(1, found.n_iter),
-        "converged_": found.converged,
+        "n_iter_": max(1, found.n_iter + steps),
+        "converged_": converged,
         "_own_embedding_": centered @ scaled,
         "_own_weights_": weights,
     }

@@ -149,6 +149,13 @@ def spatial_median(points: Floats, weights: Floats) -> Floats:
     return center
 
 
+def signs_of(points: Floats) -> tuple[Floats, Floats]:
+    """Return points normalised to unit length, and their lengths; 0 has no direction."""
+    lengths = np.linalg.norm(points, axis=1)
+    known = (lengths > 1e-12 * lengths.max(initial=0.0))[:, None]
+    return np.divide(points, lengths[:, None], out=np.zeros_like(points), where=known), lengths
+
+
 @dataclass(frozen=True)
 class _Search:
     """Searches for the direction of largest dispersion."""

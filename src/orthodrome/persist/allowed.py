@@ -20,7 +20,7 @@ from .._core import canonical
 from ..classification import base, subspaces, training
 from ..cluster import laplacians
 from ..decomposition import partial
-from ..eigen import features
+from ..eigen import features, mrcd
 from ..kernels import _prepared
 from ..preimage import ridge
 from ..sphere import _laws, _subspheres, incremental, nested
@@ -29,7 +29,7 @@ from ..sphere import _laws, _subspheres, incremental, nested
 _CLASSES: dict[ModuleType, str] = {
     classification: "KernelRidgeRegressionClassifier NestedSpheresClassifier PerTurbo",
     cluster: "GeodesicMixture HypersphericalKMeans KernelKMeans KernelSpectralClustering",
-    decomposition: "KernelPCA KernelPGA KernelPNS RobustKernelPCA",
+    decomposition: "KernelMRCD KernelPCA KernelPGA KernelPNS RobustKernelPCA",
     denoising: "PatchDenoiser SequenceDenoiser",
     eigen: "Dense Hebbian Krylov Nystroem",
     kernels: (
@@ -48,6 +48,7 @@ _CLASSES: dict[ModuleType, str] = {
     partial: "PartialFit",
     _prepared: "Prepared",
     features: "FeatureMoments",
+    mrcd: "RobustCovariance",
     ridge: "RidgeMap",
     _subspheres: "Subsphere",
     incremental: "Reservoir TangentMoments",

@@ -1,0 +1,237 @@
+"""Outlier detection with a robust covariance in feature space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.parameters import integer, or_word, positive
+from .._core.types import Data, Floats
+from .._core.warn import warn_user
+from ..coordinates.isometry import Isometry
+from ..eigen.mrcd import mrcd
+from ..kernels import Precomputed
+from .explicit import CoordinateEstimator, PointFit
+from .geometry import constant
+
+# k(x, x) and the squared length of coordinates differ by this fraction because of rounding.
+_ROUNDING = 1024 * float(np.finfo(np.float64).eps)
+
+
+class KernelMRCD(OutlierMixin, CoordinateEstimator):
+    r"""Outlier detection by the kernel minimum regularised covariance determinant.
+
+    The method finds a part of the feature vectors whose regularised covariance
+    :math:`\Sigma + \delta I` has a small determinant. The points not far from this part give the
+    mean μ and the covariance Σ. The outlyingness of a point is its Mahalanobis distance,
+
+    .. math:: d(x)^2 = (\Phi(x) - \mu)^\top (\Sigma + \delta I)^{-1} (\Phi(x) - \mu).
+
+    With the linear kernel this is the minimum regularised covariance determinant estimator, which
+    expects one elliptical group of points. A Gaussian kernel also fits curved and divided groups.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
+        ``callable(X, Y)`` that returns a block.
+    support_fraction : float in (0, 1], default=0.75
+        The fraction of the data in the part with the smallest determinant. Use 0.5 if more than a
+        quarter of the data may be outliers. Larger values are more accurate.
+    contamination : "auto" or float in (0, 0.5], default="auto"
+        The fraction of the training data that :meth:`predict` marks as outliers. "auto" marks
+        points beyond the 99.5 % quantile of a lognormal distribution of distances.
+    max_iter : int, default=100
+        Maximum number of concentration steps from each of three starts.
+    memory_budget : str or number, default="2GiB"
+        Memory for the Gram matrix and its factors; if they do not fit, `fit` raises an error.
+    verbose : bool or int, default=False
+        Show scikit-learn's progress bar (needs rich).
+
+    Attributes
+    ----------
+    distances_ : ndarray of shape (n_samples,)
+        The Mahalanobis distances of the training data.
+    offset_ : float
+        Points with a score below this are outliers. Scores are negative distances.
+    n_iter_ : int
+        Number of concentration steps.
+    converged_ : bool
+        Whether the steps from every start have ended; `fit` warns otherwise.
+    X_fit_ : ndarray, sparse array or None
+        The distinct training rows of positive weight, sorted; None for a precomputed kernel.
+    kernel_ : Kernel
+        The fitted kernel.
+    n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+
+    See Also
+    --------
+    RobustKernelPCA : Principal directions of the points that are not outliers.
+    sklearn.covariance.EllipticEnvelope : The same idea without kernel and regularisation.
+
+    Notes
+    -----
+    The part of a new point outside the span of the training data counts too. So `score_samples`
+    needs k(x, x) of new points. With a precomputed kernel it is known only if the training matrix
+    has a constant diagonal.
+
+    Before the fit, equal rows are merged, their weights are added, and rows are sorted. A weight of
+    2 is therefore equivalent to repeating the row, to the last bit, and the order of rows does not
+    matter.
+
+    References
+    ----------
+    Schreurs, Vranckx, Hubert, Suykens and Rousseeuw, "Outlier detection in non-elliptical data by
+    kernel MRCD", Statistics and Computing 31, 2021. The starts and the cut-off differ from the
+    paper, see :func:`orthodrome.eigen.mrcd.mrcd`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome import KernelMRCD
+    >>> X = np.random.default_rng(0).standard_normal((100, 2))
+    >>> X[:20] += 8
+    >>> model = KernelMRCD("linear").fit(X)
+    >>> model.predict([[0, 0], [8, 8]])
+    array([ 1, -1])
+    """
+
+    _PARAMETERS = CoordinateEstimator._PARAMETERS | {
+        "support_fraction": positive(maximum=1),
+        "contamination": or_word("auto", positive(maximum=0.5)),
+        "max_iter": integer(),
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        support_fraction: float = 0.75,
+        contamination: str | float = "auto",
+        max_iter: int = 100,
+        memory_budget: str | float = "2GiB",
+        verbose: bool | int = False,
+    ) -> None:
+        self.kernel = kernel
+        self.support_fraction = support_fraction
+        self.contamination = contamination
+        self.max_iter = max_iter
+        self.memory_budget = memory_budget
+        self.verbose = verbose
+
+    def _method(self) -> Callable[..., PointFit]:
+        names = ("support_fraction", "contamination", "max_iter")
+        return partial(fit_outliers, **{name: getattr(self, name) for name in names})
+
+    def score_samples(self, X: Data) -> Floats:
+        """Return the negative Mahalanobis distances of data; outliers have low scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; for a precomputed kernel the matrix of kernel values with the training data,
+            shape (n_samples, n_training_samples).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The scores.
+        """
+        check_is_fitted(self)
+        X = self.kernel_.validate(X, estimator=self, reset=False)
+        points = self._coordinates(X)
+        if isinstance(self.kernel_, Precomputed):
+            squares = self._squares_of_matrix(len(points))
+        else:
+            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
+            squares = diagonal.astype(np.float64) / self._squared_radius_
+        outside = squares - np.einsum("ij,ij->i", points, points)
+        outside[outside <= _ROUNDING * squares] = 0.0
+        return -self._estimate_.distances(points, outside)
+
+    def _squares_of_matrix(self, n: int) -> Floats:
+        """Return k(x, x) of n new rows of a precomputed matrix."""
+        if self._constant_diagonal_ is None:
+            raise ValueError(
+                "KernelMRCD with a precomputed kernel needs k(x, x) of the new points, which is "
+                "known only if the training matrix has a constant diagonal. Use another kernel."
+            )
+        return np.full(n, self._constant_diagonal_)
+
+    def decision_function(self, X: Data) -> Floats:
+        """Return ``score_samples(X) - offset_``, which is negative for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`score_samples`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The decision function.
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Data) -> NDArray[np.int64]:
+        """Return 1 for inliers and -1 for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, as in :meth:`score_samples`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The labels.
+        """
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+
+def fit_outliers(
+    isometry: Isometry,
+    weights: Floats,
+    radius: float,
+    advance: Callable[[float], None],
+    *,
+    support_fraction: float,
+    contamination: str | float,
+    max_iter: int,
+) -> PointFit:
+    """Fit a robust covariance to coordinates."""
+    points = isometry.points
+    found = mrcd(points, weights, support_fraction=support_fraction, max_iter=max_iter)
+    if not found.converged:
+        warn_user("KernelMRCD: stopped at max_iter. Raise max_iter.", ConvergenceWarning)
+    advance(1.0)
+    cutoff = found.cutoff
+    if contamination != "auto":
+        cutoff = largest_quantile(found.distances(points), weights, float(contamination))
+    attributes = {
+        "_estimate_": found,
+        "_constant_diagonal_": constant(np.einsum("ij,ij->i", points, points)),
+        "offset_": -cutoff,
+        "n_iter_": max(1, found.n_iter),
+        "converged_": found.converged,
+    }
+    return PointFit(attributes, {"distances_": found.distances}, points)
+
+
+def largest_quantile(values: Floats, weights: Floats, fraction: float) -> float:
+    """Return a number that is exceeded by values with this fraction of the weight, at most.
+
+    It is halfway between two values, since values of the same rows differ by rounding errors.
+    """
+    order = np.argsort(-values, kind="stable")
+    inside = np.cumsum(weights[order]) > fraction * float(weights.sum()) * (1 + 1e-12)
+    first = int(np.argmax(inside))
+    return float(values[order[max(first - 1, 0)]] + values[order[first]]) / 2

@@ -1,0 +1,245 @@
+"""The minimum regularised covariance determinant: a robust mean and covariance of points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from .._core.types import Floats
+from .pursuit import signs_of, spatial_median
+
+# Maximum number of directions for the outlyingness of Stahel and Donoho.
+_MAX_DIRECTIONS = 500
+# Quantile of the normal distribution for the cut-off, 99.5 %, and that of its quartile.
+_CUTOFF_QUANTILE, _QUARTILE = 2.575829, 0.674490
+# Makes the logarithm of distances finite.
+_LOG_OFFSET = 0.1
+# Rounding error of sums of weights.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class RobustCovariance:
+    """The mean and the covariance of the points that are not outliers.
+
+    Attributes
+    ----------
+    center : ndarray of shape (m,)
+        The mean.
+    covariance : ndarray of shape (m, m)
+        The covariance, without regularisation.
+    ridge : float
+        The multiple of the identity that is added to the covariance for distances.
+    factor : ndarray of shape (m, m)
+        The lower Cholesky factor of the regularised covariance.
+    cutoff : float
+        Points at a larger distance are outliers.
+    support : ndarray of shape (n,), bool
+        The points of the final mean and covariance.
+    n_iter : int
+        Number of concentration steps.
+    converged : bool
+        Whether the steps from every start have ended.
+    """
+
+    center: Floats
+    covariance: Floats
+    ridge: float
+    factor: Floats
+    cutoff: float
+    support: NDArray[np.bool_]
+    n_iter: int
+    converged: bool
+
+    def distances(self, points: Floats, outside: Floats | float = 0.0) -> Floats:
+        """Return the Mahalanobis distances of points from the mean.
+
+        `outside` holds the squared lengths of the parts of the points outside the space of the
+        coordinates, where the regularised covariance is the ridge.
+        """
+        squares = _squared_distances(points, self.center, self.factor)
+        return np.sqrt(squares + outside / self.ridge)
+
+
+def mrcd(
+    points: Floats,
+    weights: Floats,
+    *,
+    support_fraction: float = 0.5,
+    max_condition: float = 50.0,
+    max_iter: int = 100,
+) -> RobustCovariance:
+    r"""Find the fraction of the points whose regularised covariance has a small determinant.
+
+    A concentration step computes the mean and the covariance of a subset, and replaces the subset
+    by the points nearest to this mean in the Mahalanobis distance of the regularised covariance
+    :math:`\Sigma + \delta I`. The determinant never rises. The steps start from three subsets, and
+    the result with the smallest determinant is kept. Points whose distance is below a cut-off give
+    the final mean and covariance.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, m)
+        The points.
+    weights : ndarray of shape (n,)
+        Positive weights; a weight of 2 is equivalent to repeating the point.
+    support_fraction : float in (0, 1], default=0.5
+        The size of the subset, as a fraction of the sum of the weights.
+    max_condition : float, default=50.0
+        The condition number that determines δ, for the median of the starts.
+    max_iter : int, default=100
+        Maximum number of concentration steps from a start.
+
+    Returns
+    -------
+    RobustCovariance
+        The mean, the covariance, and the cut-off.
+
+    Notes
+    -----
+    The starts are the points nearest to the spatial median, those of the smallest outlyingness of
+    Stahel and Donoho, and those in the smallest ball around a point. The cut-off assumes that the
+    logarithms of distances are normal, and takes their location and scale from the shortest
+    interval that contains half of them.
+
+    References
+    ----------
+    Schreurs, Vranckx, Hubert, Suykens and Rousseeuw, "Outlier detection in non-elliptical data by
+    kernel MRCD", Statistics and Computing 31, 2021.
+
+    Examples
+    --------
+    >>> points = np.vstack([np.random.default_rng(0).standard_normal((90, 2)), np.full((10, 2), 9)])
+    >>> found = mrcd(points, np.ones(100))
+    >>> int(np.sum(found.distances(points) > found.cutoff))
+    10
+    """
+    size = support_fraction * float(weights.sum())
+    distances = _starting_distances(points, weights, size)
+    subsets = [nearest_weights(each, weights, size) for each in distances]
+    ridges = [_ridge(moments(points, subset)[1], max_condition) for subset in subsets]
+    ridge = max(float(np.median(ridges)), _smallest_ridge(points, weights))
+    best, lowest, n_iter, converged = subsets[0], np.inf, 0, True
+    for start in subsets:
+        subset, determinant, steps = _concentrate(points, weights, start, ridge, size, max_iter)
+        n_iter, converged = n_iter + steps, converged and steps < max_iter
+        if determinant < lowest:
+            best, lowest = subset, determinant
+    center, covariance = moments(points, best)
+    lengths = np.sqrt(_squared_distances(points, center, _factor(covariance, ridge)))
+    support = lengths <= log_cutoff(lengths, weights)
+    center, covariance = moments(points, weights * support)
+    factor = _factor(covariance, ridge)
+    cutoff = log_cutoff(np.sqrt(_squared_distances(points, center, factor)), weights)
+    return RobustCovariance(center, covariance, ridge, factor, cutoff, support, n_iter, converged)
+
+
+def nearest_weights(distances: Floats, weights: Floats, size: float) -> Floats:
+    """Return the weights of the nearest points that sum to `size`; the last point is split."""
+    order = np.argsort(distances, kind="stable")
+    sums = np.cumsum(weights[order])
+    found = np.empty_like(weights)
+    found[order] = np.clip(size - (sums - weights[order]), 0.0, weights[order])
+    return found
+
+
+def moments(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the weighted mean and covariance."""
+    fractions = weights / weights.sum()
+    center = fractions @ points
+    deviations = points - center
+    return center, (deviations * fractions[:, None]).T @ deviations
+
+
+def log_cutoff(distances: Floats, weights: Floats) -> float:
+    """Return the 99.5 % quantile of distances whose logarithms are normal, outliers apart."""
+    order = np.argsort(distances, kind="stable")
+    logs, sums = np.log(_LOG_OFFSET + distances[order]), np.cumsum(weights[order])
+    half = 0.5 * (1 - _ROUNDING) * sums[-1]
+    last = np.searchsorted(sums, sums - weights[order] + half)
+    first = np.flatnonzero(last < len(logs))
+    lengths = logs[last[first]] - logs[first]
+    shortest = int(np.argmin(lengths))
+    location = logs[first[shortest]] + lengths[shortest] / 2
+    scale = lengths[shortest] / 2 / _QUARTILE
+    # a little more, since equal distances differ by rounding errors
+    return float(np.exp(location + _CUTOFF_QUANTILE * scale) * (1 + 1e-9) - _LOG_OFFSET)
+
+
+def _concentrate(
+    points: Floats, weights: Floats, subset: Floats, ridge: float, size: float, max_iter: int
+) -> tuple[Floats, float, int]:
+    """Return the last subset of concentration steps, its log determinant, and their number."""
+    lowest, steps = np.inf, 0
+    while True:
+        center, covariance = moments(points, subset)
+        factor = _factor(covariance, ridge)
+        determinant = 2 * float(np.sum(np.log(np.diagonal(factor))))
+        if steps == max_iter or determinant > lowest - _ROUNDING * len(factor):
+            return subset, min(determinant, lowest), steps
+        lowest, steps = determinant, steps + 1
+        squares = _squared_distances(points, center, factor)
+        subset = nearest_weights(squares, weights, size)
+
+
+def _factor(covariance: Floats, ridge: float) -> Floats:
+    """Return the lower Cholesky factor of the regularised covariance."""
+    return scipy.linalg.cholesky(covariance + ridge * np.eye(len(covariance)), lower=True)
+
+
+def _squared_distances(points: Floats, center: Floats, factor: Floats) -> Floats:
+    scaled = scipy.linalg.solve_triangular(factor, (points - center).T, lower=True)
+    return np.einsum("ij,ij->j", scaled, scaled)
+
+
+def _ridge(covariance: Floats, max_condition: float) -> float:
+    """Return the multiple of the identity that reduces the condition number to a maximum."""
+    values = np.linalg.eigvalsh(covariance)
+    return float((values[-1] - max_condition * values[0]) / (max_condition - 1))
+
+
+def _smallest_ridge(points: Floats, weights: Floats) -> float:
+    """Return a ridge above the rounding errors of squared distances between points."""
+    square = float(weights @ np.einsum("ij,ij->i", points, points) / weights.sum())
+    return 64 * float(np.finfo(np.float64).eps) * square or 1.0
+
+
+def _starting_distances(points: Floats, weights: Floats, size: float) -> list[Floats]:
+    """Return three kinds of distances from a centre: the nearest points start a search."""
+    median = spatial_median(points, weights)
+    lengths = np.linalg.norm(points - median, axis=1)
+    return [lengths, _outlyingness(points, weights, median), _from_densest(points, weights, size)]
+
+
+def _outlyingness(points: Floats, weights: Floats, median: Floats) -> Floats:
+    """Return the largest standardised distance over directions from the median to points."""
+    signs, lengths = signs_of(points - median)
+    order = np.argsort(lengths, kind="stable")
+    step = -(-len(order) // _MAX_DIRECTIONS)
+    projections = (points - median) @ signs[order[::step]].T
+    projections = np.abs(projections - _medians(projections, weights))
+    scales = _medians(projections, weights)
+    used = scales > 1e-10 * scales.max(initial=0.0)
+    return np.max(projections[:, used] / scales[used], axis=1, initial=0.0)
+
+
+def _medians(columns: Floats, weights: Floats) -> Floats:
+    """Return the lower weighted median of each column."""
+    order = np.argsort(columns, axis=0, kind="stable")
+    sums = np.cumsum(weights[order], axis=0)
+    middle = np.argmax(sums >= 0.5 * (1 - _ROUNDING) * weights.sum(), axis=0)
+    rows = order[middle, np.arange(columns.shape[1])]
+    return columns[rows, np.arange(columns.shape[1])]
+
+
+def _from_densest(points: Floats, weights: Floats, size: float) -> Floats:
+    """Return squared distances from the point with the nearest neighbours of weight `size`."""
+    squares = np.einsum("ij,ij->i", points, points)
+    distances = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0.0)
+    order = np.argsort(distances, axis=1, kind="stable")
+    farthest = np.argmax(np.cumsum(weights[order], axis=1) >= (1 - _ROUNDING) * size, axis=1)
+    radii = distances[np.arange(len(points)), order[np.arange(len(points)), farthest]]
+    return distances[int(np.argmin(radii))]
