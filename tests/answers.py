@@ -228,6 +228,35 @@ def angles_to(given: Setting) -> float:
 
 
 def check_robust(model: Any, given: Setting, case: Case) -> None:
+    if model.method == "mrcd":
+        check_support(model, given)
+    else:
+        check_pursuit(model, given)
+    check_same_rows(
+        model.transform(case.new_rows), model.embedding_, given, "transform", given.size
+    )
+
+
+def check_support(model: Any, given: Setting) -> None:
+    """Check variances of the points in use, which are the distinct rows with a weight."""
+    E, p = model._own_embedding_ / given.size, model._own_weights_ / model._own_weights_.sum()
+    close(model.dispersions_ / given.unit, p @ E**2, given.digits, "dispersions_")
+    if model.X_fit_ is not None:
+        rows = model.transform(model.X_fit_) / given.size
+        close(rows, E, angles_to(given), "transform of the points in use")
+
+
+def check_detector(model: Any, given: Setting, case: Case) -> None:
+    """Check that training rows have the same distances as new rows, and labels follow them."""
+    scores, size = model.score_samples(case.new_rows), max(model.distances_.max(), 1.0)
+    if model._estimate_.ridge > 1e5 * given.rounding * given.unit:
+        check_same_rows(-scores, model.distances_, given, "score_samples", size)
+    close(model.decision_function(case.new_rows), scores - model.offset_, 1e-12, "decision")
+    outliers = model.predict(case.new_rows) == -1
+    np.testing.assert_array_equal(outliers, scores < model.offset_)
+
+
+def check_pursuit(model: Any, given: Setting) -> None:
     E = model.embedding_ / given.size
     total = float(given.p @ np.diagonal(plain.centered(given.K, given.K, given.p)))
     if total < 1e3 * given.rounding:
@@ -236,9 +265,6 @@ def check_robust(model: Any, given: Setting, case: Case) -> None:
         ratio = given.p @ E**2 / total
         close(model.explained_variance_ratio_, ratio, given.digits, "explained_variance_ratio_")
         close(model.dispersions_ / given.size, given.p @ np.abs(E), given.digits, "dispersions_")
-    check_same_rows(
-        model.transform(case.new_rows), model.embedding_, given, "transform", given.size
-    )
 
 
 def check_nested(model: Any, given: Setting, case: Case) -> None:
@@ -377,6 +403,7 @@ CHECKS = {
     "KernelPCA": check_pca,
     "KernelPGA": check_pga,
     "KernelPNS": check_nested,
+    "KernelMRCD": check_detector,
     "RobustKernelPCA": check_robust,
     "KernelKMeans": check_k_means,
     "HypersphericalKMeans": check_preimages,

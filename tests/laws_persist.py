@@ -19,6 +19,7 @@ from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
     KernelKMeans,
+    KernelMRCD,
     KernelPCA,
     KernelPGA,
     KernelPNS,
@@ -38,6 +39,7 @@ N, M = 36, 9
 
 #: Estimators by name; each is made with a kernel.
 ESTIMATORS: dict[str, Callable[[Any], Any]] = {
+    "KernelMRCD": KernelMRCD,
     "KernelPCA": lambda kernel: KernelPCA(3, kernel=kernel),
     "KernelPGA": lambda kernel: KernelPGA(3, kernel=kernel),
     "KernelPNS": lambda kernel: KernelPNS(3, kernel=kernel, sphere="great"),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, OutlierMixin, clone
 
 import orthodrome
 from laws_kernels import POINT, bent, squared_plus_one
@@ -23,6 +23,7 @@ from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
     KernelKMeans,
+    KernelMRCD,
     KernelPCA,
     KernelPGA,
     KernelPNS,
@@ -161,11 +162,15 @@ class Configuration:
 
     @property
     def is_clustering(self) -> bool:
-        return hasattr(self.make, "fit_predict")
+        return hasattr(self.make, "fit_predict") and not self.is_detector
+
+    @property
+    def is_detector(self) -> bool:
+        return issubclass(self.make, OutlierMixin)
 
     @property
     def is_classifier(self) -> bool:
-        return hasattr(self.make, "predict") and not self.is_clustering
+        return hasattr(self.make, "predict") and not (self.is_clustering or self.is_detector)
 
 
 #: With blocks so small that they iterate on few rows.
@@ -265,6 +270,7 @@ def _explicit() -> dict[str, Configuration]:
         "KernelPNS, dense": nested(sphere="great", solver="dense"),
         "KernelPNS, robust": nested(sphere="bic", p=1.0),
         "KernelPNS, nystroem": nested(solver="nystroem", n_anchors=8, random_state=0),
+        "KernelMRCD": Configuration(KernelMRCD, {}),
         "RobustKernelPCA, mrcd": robust(),
         "RobustKernelPCA, spatial-sign": robust(method="spatial-sign"),
         "RobustKernelPCA, mean": robust(method="pursuit"),
@@ -340,7 +346,7 @@ def refused(name: str) -> set[str]:
         found |= COMPLEX
     solver = solver_name(each.options.get("solver", "auto"))
     graph = each.make is KernelSpectralClustering and each.options.get("laplacian") != "kernel-pca"
-    lengths = (*residuals, RobustKernelPCA)
+    lengths = (*residuals, KernelMRCD, RobustKernelPCA)
     if each.sphere or graph or issubclass(each.make, lengths) or solver == "nystroem":
         found |= CONDITIONAL
     return found
@@ -373,14 +379,14 @@ def _names(text: str) -> set[str]:
 
 
 #: Fitted attributes with one row for each training row.
-OF_ROWS = _names("embedding_ features_ labels_ loo_residuals_ mean_cosines_")
+OF_ROWS = _names("distances_ embedding_ features_ labels_ loo_residuals_ mean_cosines_")
 #: The same for nested spheres; other estimators have one row for each axis.
 OF_ROWS_NESTED = {"residuals_", "sphere_coordinates_"}
 #: Other fitted attributes that are compared.
 OF_ALL = _names("""
     alpha_ alphas_ class_alphas_ classes_ covariances_ cv_scores_ dispersions_ eigenvalues_
     explained_variance_ratio_ geodesic_variance_ inertia_ loo_score_ loo_scores_ lower_bound_ means_
-    n_components_ n_anchors_ n_modes_ p_ radii_ sigmas_ temperature_ weights_
+    n_components_ n_anchors_ n_modes_ offset_ p_ radii_ sigmas_ temperature_ weights_
 """)
 #: Methods for new data, which are compared.
 METHODS = _names("""

@@ -1,5 +1,6 @@
 """Landmarks and matrices in every estimator, in pipelines, searches and pre-images."""
 
+import functools
 import pickle
 import warnings
 
@@ -72,6 +73,8 @@ DECOMPOSITIONS = [
     KernelPNS(3),
     RobustKernelPCA(3),
 ]
+#: All rows count, so that none is lost on the way back.
+ROBUST = functools.partial(RobustKernelPCA, method="spatial-sign")
 CLUSTERINGS = [
     GeodesicMixture(3, n_modes=2, random_state=0),
     HypersphericalKMeans(3, centers="intrinsic", random_state=0),
@@ -153,7 +156,7 @@ def distances(a, b):
 
 
 @pytest.mark.parametrize("name", ["shapes", "shapes, complex", "matrices"])
-@pytest.mark.parametrize("make_model", [KernelPCA, KernelPGA, RobustKernelPCA])
+@pytest.mark.parametrize("make_model", [KernelPCA, KernelPGA, ROBUST])
 def test_inverse_transform(make_model, name):
     kernel, make = DATA[name]
     X = make()

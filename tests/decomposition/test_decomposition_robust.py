@@ -242,14 +242,16 @@ def test_the_fraction_of_outliers_is_as_given(contamination):
     np.testing.assert_array_equal(model.predict(X) == -1, model.distances_ > -model.offset_)
 
 
-def test_a_precomputed_kernel_needs_a_constant_diagonal():
+def test_a_precomputed_kernel_is_the_same_if_its_diagonal_is_constant():
     X, new = ring(), ring(30, seed=1)
     kernel = Gaussian(sigma=1.0)
     expected = KernelMRCD(kernel).fit(X).score_samples(new)
     model = KernelMRCD("precomputed").fit(kernel(X))
     np.testing.assert_allclose(model.score_samples(kernel(new, X)), expected, rtol=1e-5)
-    with pytest.raises(ValueError, match="constant diagonal"):
-        KernelMRCD("precomputed").fit(X @ X.T).score_samples(new @ X.T)
+    # otherwise new points are taken as combinations of the training points, as they are here
+    expected = KernelMRCD("linear").fit(X).score_samples(new)
+    found = KernelMRCD("precomputed").fit(X @ X.T).score_samples(new @ X.T)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_too_few_steps_give_a_warning():

@@ -182,7 +182,7 @@ def test_the_oracles_find_wrong_answers(make, monkeypatch):
     model, error = fitted(CONFIGURATIONS[FIRST[make]], case)
     assert error is None
     check_answers(model, case)
-    for name in ("embedding_", "labels_", "features_"):
+    for name in ("distances_", "embedding_", "labels_", "features_"):
         if name in vars(model):
             right = vars(model)[name]
             wrong = np.roll(right, 1) if name == "labels_" else 2 * right

@@ -63,6 +63,7 @@ from laws_product import (
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
+    KernelMRCD,
     KernelPCA,
     KernelPGA,
     KernelPNS,
@@ -492,7 +493,7 @@ def check_options(name, kernel, given, *options):
 ROOMY, TIGHT = "2GiB", "256B"
 #: Estimators for which the budget decides only whether a fit is refused.
 REFUSED_BEYOND = (
-    *(KernelPNS, RobustKernelPCA, NestedSpheresClassifier),
+    *(KernelMRCD, KernelPNS, RobustKernelPCA, NestedSpheresClassifier),
     *(KernelRidgeRegressionClassifier, PerTurbo),
 )
 #: Pre-images need no Gram matrix, so the budget has no effect.

@@ -224,7 +224,10 @@ MODELS: dict[str, Any] = {
     "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), "copies-precomputed"),
     "robust-karcher": RobustKernelPCA(2, method="pursuit", center="karcher"),
     "robust-median": RobustKernelPCA(2, method="pursuit", center="spatial-median", p=1.5),
-    "robust-copies-precomputed": (RobustKernelPCA(2, kernel="precomputed"), "copies-precomputed"),
+    "robust-copies-precomputed": (
+        RobustKernelPCA(2, kernel="precomputed", method="pursuit"),
+        "copies-precomputed",
+    ),
     # mixtures
     **{
         f"mixture-{kind}": GeodesicMixture(2, 3, covariance_type=kind, **SEED)

@@ -252,7 +252,12 @@ def info() -> None:
     _method(DECOMPOSITIONS),
     _components(2),
     _option("--sphere", "for kpns: great or small (default: great)", metavar="NAME"),
-    _option("--p", "for kpns and robust: the power p, at most 2", float | None, metavar="P"),
+    _option(
+        "--p",
+        "for kpns and robust (by projection pursuit): the power p, at most 2",
+        float | None,
+        metavar="P",
+    ),
     LINKS,
     *_fitting("embedding"),
 )

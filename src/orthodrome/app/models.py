@@ -137,6 +137,8 @@ def make_model(choice: Choice, data: Data) -> Any:
         parameters["kernel"] = make_kernel(choice, data)
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
             parameters.setdefault("centers", "intrinsic")  # the kernel has no pre-images
+    if choice.method == "robust" and "p" in parameters:
+        parameters["method"] = "pursuit"  # the only method with a power
     if choice.method in ("kmeans", "kernel-kmeans"):
         parameters.setdefault("n_init", max(2, min(30, 60_000 // len(data))))
     if "n_anchors" in known and len(data) > MAX_EXACT_ROWS:

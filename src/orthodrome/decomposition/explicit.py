@@ -102,13 +102,63 @@ def check_directions(points: Floats) -> None:
         )
 
 
-class CoordinateEstimator(KernelEstimator):
-    """An estimator that works on coordinates of the points.
+def fit_to_coordinates(
+    estimator: Any, X: Any, sample_weight: ArrayLike | None, *, unit: bool, on_sphere: bool
+) -> tuple[PointFit, Any, Canonical]:
+    """Fit an estimator to coordinates of the points; return the fit, the data and their rows.
+
+    ``estimator._method()`` returns the function that fits to coordinates. On a sphere, kernel
+    values are divided by k(x, x), which must be constant; `unit` also normalises coordinates. Not
+    exception-safe; the caller restores the state.
+    """
+    estimator._check_parameters()
+    kernel, owner = estimator._kernel_object(), type(estimator).__name__
+    check_in_memory(X, estimator)
+    rows: Any = as_rows(X, kernel, estimator).weighted(sample_weight, owner)
+    if not isinstance(rows, ArrayRows):
+        raise ValueError(
+            f"{owner} does not take rows that are read in blocks, such as lists of arrays. "
+            "Pass one array, for example numpy.concatenate(X)."
+        )
+    canonical = canonical_of(rows, kernel)
+    solver = getattr(estimator, "solver", "dense")
+    request = {"n_components": None, "solver": solver, "kernel_coordinates": False}
+    plan = plan_fit(estimator, rows_of(canonical, kernel), kernel, factors=True, **request)
+    numbered = rows_renumbered(canonical.index)
+    with tracked(estimator, bool(estimator.verbose)) as progress, single_threaded_blas(), numbered:
+        view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere)
+        fit = fit_points(view, estimator._method(), progress, unit=unit)
+    estimator.__dict__.update(fit.attributes)
+    return fit, rows.whole(), canonical
+
+
+def coordinates_of(estimator: Any, X: Any, *, unit: bool = False) -> Floats:
+    """Return coordinates of validated data, projected onto the span of the training data."""
+    kernel, radius = estimator.kernel_, estimator._squared_radius_
+    if estimator._columns_ is not None:
+        X = X[:, estimator._columns_]
+    elif unit:
+        squared_radius(kernel.diagonal(kernel.prepare(X)), radius)
+    cross = cross_operator(kernel, X, estimator.X_fit_)
+    points = np.asarray(cross @ estimator._decoder_, dtype=np.float64) / radius
+    return unit_vectors(points) if unit else points
+
+
+class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
+    """A decomposition that works on coordinates of the points.
 
     The coordinates come from the Gram matrix, or from anchors. A subclass names the function that
-    fits to coordinates (`_method`).
+    fits to coordinates (`_method`), and maps coordinates to the embedding (`_embedded`).
     """
 
+    _PARAMETERS = KernelEstimator._PARAMETERS | {
+        "n_components": optional(integer()),
+        "p": positive(maximum=2),
+    }
+
+    n_components: int | None
+    p: float
+    embedding_: NDArray[Any]
     # None after a fit to the Gram matrix.
     n_anchors_: int | None = None
     anchor_indices_: Indices | None = None
@@ -128,9 +178,15 @@ class CoordinateEstimator(KernelEstimator):
         It is called with ``(isometry, weights, radius, advance)``.
         """
 
+    @abstractmethod
+    def _embedded(self, points: Floats) -> Floats:
+        """Return the embedding of coordinates, shape (n, n_components_)."""
+
+    # ------------------------------------------------------------------ fitting
+
     @with_callbacks
     def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
+        """Fit the components.
 
         Parameters
         ----------
@@ -147,31 +203,9 @@ class CoordinateEstimator(KernelEstimator):
             The fitted estimator.
         """
         with last_fit_kept(self):
-            self._fit(X, sample_weight)
+            options = {"unit": self._unit_points, "on_sphere": self._on_sphere}
+            self._set_row_attributes(*fit_to_coordinates(self, X, sample_weight, **options))
         return self
-
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit. Not exception-safe; the caller restores the state."""
-        self._check_parameters()
-        kernel = self._kernel_object()
-        check_in_memory(X, self)
-        owner = type(self).__name__
-        rows: Any = as_rows(X, kernel, self).weighted(sample_weight, owner)
-        if not isinstance(rows, ArrayRows):
-            raise ValueError(
-                f"{owner} does not take rows that are read in blocks, such as lists of arrays. "
-                "Pass one array, for example numpy.concatenate(X)."
-            )
-        canonical = canonical_of(rows, kernel)
-        solver = getattr(self, "solver", "dense")
-        request = {"n_components": None, "solver": solver, "kernel_coordinates": False}
-        plan = plan_fit(self, rows_of(canonical, kernel), kernel, factors=True, **request)
-        numbered = rows_renumbered(canonical.index)
-        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas(), numbered:
-            view = fitted_view(canonical, kernel, plan, on_sphere=self._on_sphere)
-            fit = fit_points(view, self._method(), progress, unit=self._unit_points)
-        self.__dict__.update(fit.attributes)
-        self._set_row_attributes(fit, rows.whole(), canonical)
 
     def _set_row_attributes(self, fit: PointFit, X: Any, canonical: Canonical) -> None:
         """Set the attributes with one entry per row; rows of weight 0 are treated as new points."""
@@ -184,37 +218,6 @@ class CoordinateEstimator(KernelEstimator):
             if len(excluded):
                 values[excluded] = function(new)
             setattr(self, name, values.astype(X.dtype) if name == "embedding_" else values)
-
-    def _coordinates(self, X: Any) -> Floats:
-        """Return coordinates of validated data, projected onto the span of the training data."""
-        if self._columns_ is not None:
-            X = X[:, self._columns_]
-        elif self._unit_points:
-            squared_radius(self.kernel_.diagonal(self.kernel_.prepare(X)), self._squared_radius_)
-        cross = cross_operator(self.kernel_, X, self.X_fit_)
-        products = np.asarray(cross @ self._decoder_, dtype=np.float64)
-        points = products / self._squared_radius_
-        return unit_vectors(points) if self._unit_points else points
-
-
-class ExplicitDecomposition(EmbeddingMixin, CoordinateEstimator):
-    """A decomposition that works on coordinates of the points.
-
-    A subclass also maps coordinates to the embedding (`_embedded`).
-    """
-
-    _PARAMETERS = CoordinateEstimator._PARAMETERS | {
-        "n_components": optional(integer()),
-        "p": positive(maximum=2),
-    }
-
-    n_components: int | None
-    p: float
-    embedding_: NDArray[Any]
-
-    @abstractmethod
-    def _embedded(self, points: Floats) -> Floats:
-        """Return the embedding of coordinates, shape (n, n_components_)."""
 
     def fit_transform(
         self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
@@ -241,6 +244,10 @@ class ExplicitDecomposition(EmbeddingMixin, CoordinateEstimator):
         points = self._coordinates(X)
         check_directions(points)
         return self._embedded(points).astype(X.dtype, copy=False)
+
+    def _coordinates(self, X: Any) -> Floats:
+        """Return coordinates of validated data, projected onto the span of the training data."""
+        return coordinates_of(self, X, unit=self._unit_points)
 
 
 def oriented(directions: Floats, coordinates: Floats, normalized_weights: Floats) -> Floats:

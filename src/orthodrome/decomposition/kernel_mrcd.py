@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.parameters import integer, or_word, positive
+from .._core.progress import with_callbacks
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
+from ..base import KernelEstimator, last_fit_kept
 from ..coordinates.isometry import Isometry
 from ..eigen.mrcd import mrcd
 from ..kernels import Precomputed
-from .explicit import CoordinateEstimator, PointFit
+from .explicit import PointFit, coordinates_of, fit_to_coordinates
 from .geometry import constant
 
-# k(x, x) and the squared length of coordinates differ by this fraction because of rounding.
-_ROUNDING = 1024 * float(np.finfo(np.float64).eps)
+# Coordinates leave out directions with this fraction of the squared lengths.
+_NEGLIGIBLE = 1e-12
 
 
-class KernelMRCD(OutlierMixin, CoordinateEstimator):
+class KernelMRCD(OutlierMixin, KernelEstimator):
     r"""Outlier detection by the kernel minimum regularised covariance determinant.
 
     The method finds a part of the feature vectors whose regularised covariance
@@ -79,9 +81,9 @@ class KernelMRCD(OutlierMixin, CoordinateEstimator):
 
     Notes
     -----
-    The part of a new point outside the span of the training data counts too. So `score_samples`
-    needs k(x, x) of new points. With a precomputed kernel it is known only if the training matrix
-    has a constant diagonal.
+    The part of a new point outside the span of the training data counts too. It follows from
+    k(x, x). With a precomputed kernel, k(x, x) is known only if the training matrix has a constant
+    diagonal; otherwise this part is taken as 0.
 
     Before the fit, equal rows are merged, their weights are added, and rows are sorted. A weight of
     2 is therefore equivalent to repeating the row, to the last bit, and the order of rows does not
@@ -104,7 +106,7 @@ class KernelMRCD(OutlierMixin, CoordinateEstimator):
     array([ 1, -1])
     """
 
-    _PARAMETERS = CoordinateEstimator._PARAMETERS | {
+    _PARAMETERS = KernelEstimator._PARAMETERS | {
         "support_fraction": positive(maximum=1),
         "contamination": or_word("auto", positive(maximum=0.5)),
         "max_iter": integer(),
@@ -131,6 +133,33 @@ class KernelMRCD(OutlierMixin, CoordinateEstimator):
         names = ("support_fraction", "contamination", "max_iter")
         return partial(fit_outliers, **{name: getattr(self, name) for name in names})
 
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the robust covariance.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        with last_fit_kept(self):
+            options = {"unit": False, "on_sphere": False}
+            fit, X, canonical = fit_to_coordinates(self, X, sample_weight, **options)
+            self.distances_ = self._estimate_.distances(fit.points)[canonical.inverse]
+            excluded = canonical.inverse < 0  # rows of weight 0 are treated as new points
+            if np.any(excluded):
+                self.distances_[excluded] = self._distances(X[excluded])
+        return self
+
     def score_samples(self, X: Data) -> Floats:
         """Return the negative Mahalanobis distances of data; outliers have low scores.
 
@@ -146,25 +175,21 @@ class KernelMRCD(OutlierMixin, CoordinateEstimator):
             The scores.
         """
         check_is_fitted(self)
-        X = self.kernel_.validate(X, estimator=self, reset=False)
-        points = self._coordinates(X)
-        if isinstance(self.kernel_, Precomputed):
-            squares = self._squares_of_matrix(len(points))
-        else:
-            diagonal = self.kernel_.diagonal(self.kernel_.prepare(X))
-            squares = diagonal.astype(np.float64) / self._squared_radius_
-        outside = squares - np.einsum("ij,ij->i", points, points)
-        outside[outside <= _ROUNDING * squares] = 0.0
-        return -self._estimate_.distances(points, outside)
+        return -self._distances(self.kernel_.validate(X, estimator=self, reset=False))
 
-    def _squares_of_matrix(self, n: int) -> Floats:
-        """Return k(x, x) of n new rows of a precomputed matrix."""
-        if self._constant_diagonal_ is None:
-            raise ValueError(
-                "KernelMRCD with a precomputed kernel needs k(x, x) of the new points, which is "
-                "known only if the training matrix has a constant diagonal. Use another kernel."
-            )
-        return np.full(n, self._constant_diagonal_)
+    def _distances(self, X: Any) -> Floats:
+        """Return the Mahalanobis distances of validated data."""
+        points = coordinates_of(self, X)
+        inside = np.einsum("ij,ij->i", points, points)
+        if not isinstance(self.kernel_, Precomputed):
+            squares = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
+        elif self._constant_diagonal_ is not None:
+            squares = np.full(len(points), self._constant_diagonal_)
+        else:
+            squares = inside
+        outside = squares - inside
+        outside[outside <= _NEGLIGIBLE * squares] = 0.0
+        return self._estimate_.distances(points, outside)
 
     def decision_function(self, X: Data) -> Floats:
         """Return ``score_samples(X) - offset_``, which is negative for outliers.
@@ -223,7 +248,7 @@ def fit_outliers(
         "n_iter_": max(1, found.n_iter),
         "converged_": found.converged,
     }
-    return PointFit(attributes, {"distances_": found.distances}, points)
+    return PointFit(attributes, {}, points)
 
 
 def largest_quantile(values: Floats, weights: Floats, fraction: float) -> float:

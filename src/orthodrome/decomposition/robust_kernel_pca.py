@@ -67,7 +67,7 @@ class RobustKernelPCA(ExplicitDecomposition):
     Parameters
     ----------
     n_components : int or None, default=2
-        The number of directions; None: as many as the data span.
+        The number of directions; None: as many as the points in use span.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.

@@ -202,9 +202,9 @@ def _ridge(covariance: Floats, max_condition: float) -> float:
 
 
 def _smallest_ridge(points: Floats, weights: Floats) -> float:
-    """Return a ridge above the rounding errors of squared distances between points."""
+    """Return a ridge of the size of variances that coordinates leave out, relative to lengths."""
     square = float(weights @ np.einsum("ij,ij->i", points, points) / weights.sum())
-    return 64 * float(np.finfo(np.float64).eps) * square or 1.0
+    return 1e-12 * square or 1.0
 
 
 def _starting_distances(points: Floats, weights: Floats, size: float) -> list[Floats]:
