@@ -69,13 +69,19 @@ def paper_iterates(
     eta0: float,
     mu: float = 0.0,
     xi: float = 0.99,
+    rho0: float = 1.0,
+    interval: int | None = None,
 ) -> Iterates:
-    """Run the passes of `order` by the paper's gains: eq. (8), (11)-(13), (16), (21), (15)."""
+    """Run the passes of `order` by the paper's gains: eq. (8), (11)-(13), (16), (21), (15).
+
+    Eigenvalues are estimated every `interval` samples of a pass, by default at its start.
+    """
     r, n = A.shape
-    B, rho, t = np.zeros_like(A), np.ones(r), 0
+    B, rho, t = np.zeros_like(A), np.full(r, rho0), 0
     for one_pass in order:
-        eigenvalues = estimated_eigenvalues(A, K)
-        for i in one_pass:
+        for number, i in enumerate(one_pass):
+            if number % (interval or n) == 0:
+                eigenvalues = estimated_eigenvalues(A, K)
             t += 1
             eta = np.full(r, eta0)
             if gain != "constant":
@@ -113,17 +119,19 @@ def automatic_iterates(
     *,
     mu: float | None = None,
     xi: float = 0.99,
-    clock: int = 0,
+    rho0: float = 0.0,
+    interval: int | None = None,
 ) -> Iterates:
-    """Run the passes of `order` by the library's own rule: see the notes of `hebbian`."""
+    """Run the passes of `order` by the library's own rule: see the notes of `Hebbian`."""
     r, n = A.shape
     k_mean = np.mean(np.diag(K))
     mu = 0.2 / k_mean if mu is None else mu
-    B, rho, t, n_clipped = np.zeros_like(A), np.zeros(r), clock, []
+    B, rho, t, n_clipped = np.zeros_like(A), np.full(r, rho0), 0, []
     for one_pass in order:
-        base = automatic_gains(estimated_eigenvalues(A, K), k_mean, n, gain)
         n_clipped.append(0)
-        for i in one_pass:
+        for number, i in enumerate(one_pass):
+            if number % (interval or n) == 0:
+                base = automatic_gains(estimated_eigenvalues(A, K), k_mean, n, gain)
             t += 1
             decay = 1.0 if gain == "constant" else n / (t + n)
             step = gradient(A, K, i)
@@ -231,16 +239,16 @@ class Counted(GramOperator):
 def without_limit(monkeypatch: Any, factor: float) -> None:
     """Multiply automatic gains, and take away the limit on steps that keeps them from diverging."""
 
-    def gains(W, columns, base, t, period, automatic):
-        return _loops.visit_with_gains(W, columns, factor * base, t, period, False)
+    def changed(visit):
+        def visit_unlimited(*arguments):
+            rule = arguments[5]
+            larger = rule._replace(damping=factor * rule.damping, limited=False)
+            return visit(*arguments[:5], larger, *arguments[6:])
 
-    def meta(W, columns, squares, inner, base, log_gains, t, period, automatic, *rest):
-        return _loops.visit_with_meta_descent(
-            W, columns, squares, inner, factor * base, log_gains, t, period, False, *rest
-        )
+        return visit_unlimited
 
-    monkeypatch.setattr(sweep, "visit_with_gains", gains)
-    monkeypatch.setattr(sweep, "visit_with_meta_descent", meta)
+    for name in ("visit_with_gains", "visit_with_meta_descent"):
+        monkeypatch.setattr(sweep, name, changed(getattr(_loops, name)))
 
 
 def check_same_run(one: Any, other: Any) -> None:

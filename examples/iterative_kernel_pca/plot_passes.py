@@ -33,10 +33,10 @@ minimal = reconstruction_error(K, (exact.vectors / exact.values**0.5).T)
 # some of the points.
 
 runs = {
-    "KHA": {"gain": "constant"},
-    "KHA/t": {"gain": "t"},
-    "KHA/et": {"gain": "et"},
-    "KHA-SMD": {"gain": "smd"},
+    "KHA": {"gain": "constant", "start": "orthonormal"},
+    "KHA/t": {"gain": "t", "start": "orthonormal"},
+    "KHA/et": {"gain": "et", "start": "orthonormal"},
+    "KHA-SMD": {"gain": "smd", "start": "orthonormal"},
     "KHA/et, pilot": {"gain": "et", "start": "pilot"},
 }
 passes = range(1, 16)

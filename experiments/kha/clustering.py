@@ -118,6 +118,7 @@ class Passes:
             tol=0.0,
             initial=self.result,
             random_state=self._seed,
+            eigenvalue_updates="pass",
             **self._options,
         )
         relative = float(found.residuals.max() / found.eigenvalues[0])

@@ -118,7 +118,8 @@ def kernel_problem(name: str, X: NDArray[Any], kernel: Kernel, n_components: int
 
 def run(problem: Problem, n_passes: int, **options: Any) -> HebbianResult:
     """Make exactly so many passes, as the iterates come; divergences are in the history."""
-    options = {"tol": 0.0, "polish": False, **options}
+    fixed = {"tol": 0.0, "polish": False, "start": "orthonormal", "eigenvalue_updates": "pass"}
+    options = fixed | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return hebbian(problem.operator, problem.n_components, n_passes=n_passes, **options)

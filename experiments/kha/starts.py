@@ -56,9 +56,9 @@ AUTOMATIC = "automatic"
 AFTER = (1, 5)
 EXACT = 1e-12  # an excess error that is rounding
 METHODS = {
-    "KHA/et": {"gain": "et", "start": "orthonormal"},
-    "KHA-SMD": {"gain": "smd", "start": "orthonormal"},
-    "KHA/et from a pilot": {"gain": "et", "start": "pilot"},
+    "KHA/et": {"gain": "et", "start": "orthonormal", "eigenvalue_updates": "pass"},
+    "KHA-SMD": {"gain": "smd", "start": "orthonormal", "eigenvalue_updates": "pass"},
+    "KHA/et from a pilot": {"gain": "et", "start": "pilot", "eigenvalue_updates": "pass"},
 }
 KRYLOV, KRYLOV_PILOT = "block Krylov", "block Krylov from a pilot"
 PILOT = "pilot alone"

@@ -93,9 +93,8 @@ class Setting:
         if self.gains == "automatic":
             return {"gain": self.method}
         rates = {"mu": self.mu} if self.method == "smd" else {}
-        # a gain is e^ρ η: to begin with ρ_0 = 0 instead of 1 is to divide η0 by e
-        eta0 = self.eta0 / math.e if self.gains == "zero" else self.eta0
-        return {"gain": self.method, "eta0": eta0, "start": "paper", **rates}
+        rates |= {"rho0": 0.0} if self.gains == "zero" else {}
+        return {"gain": self.method, "eta0": self.eta0, "start": "paper", **rates}
 
     def row(self, seed: int, n_pass: int, error: float) -> Row:
         return {**vars(self), "seed": seed, "n_pass": n_pass, "excess": error}

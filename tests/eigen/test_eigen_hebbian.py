@@ -19,6 +19,7 @@ from laws_hebbian import (
     relative_difference,
 )
 from orthodrome.eigen import hebbian
+from orthodrome.eigen.kha import sweep
 from orthodrome.gram import tiled
 
 R = 4
@@ -45,16 +46,16 @@ def numbers(K, gain, rule):
     return {"eta0": eta0, "mu": 0.05 / scale}
 
 
-def expected_iterates(K, A, order, gain, rule):
+def expected_iterates(K, A, order, gain, rule, interval=None):
     if rule == "automatic":
-        return automatic_iterates(K, A, order, gain)
-    return paper_iterates(K, A, order, gain, **numbers(K, gain, rule))
+        return automatic_iterates(K, A, order, gain, interval=interval)
+    return paper_iterates(K, A, order, gain, interval=interval, **numbers(K, gain, rule))
 
 
 @cache
-def oracle(operator, gain, rule, repeats=False):
+def oracle(operator, gain, rule, repeats=False, interval=None):
     K = OPERATORS[operator](np.float64).toarray()
-    return expected_iterates(K, random_start(R, N_POINTS), orders(repeats), gain, rule)
+    return expected_iterates(K, random_start(R, N_POINTS), orders(repeats), gain, rule, interval)
 
 
 def orders(repeats=False):
@@ -75,6 +76,7 @@ def run(operator, gain, rule, *, repeats=False, dtype=np.float64, **arguments):
         "block_size": 16,
         "tol": 0,
         "polish": False,
+        "eigenvalue_updates": "pass",
         **numbers(operator.toarray(), gain, rule),
         **arguments,
     }
@@ -112,6 +114,35 @@ def test_iterates_are_those_of_the_oracle(gain, rule, operator, block_size, repe
         assert relative_difference(found.state.projections, exact) <= 1e-12
 
 
+@pytest.mark.parametrize(("block_size", "repeats"), [(1, False), (7, False), (256, True)])
+@pytest.mark.parametrize(("updates", "interval"), [("block", 10), ("step", 1)])
+@every_rule
+@every_gain
+def test_eigenvalue_updates(gain, rule, updates, interval, block_size, repeats, monkeypatch):
+    """Every few samples, or at each sample; the size of blocks does not matter."""
+    monkeypatch.setattr(sweep, "_INTERVAL", 10)
+    options = {"block_size": block_size, "eigenvalue_updates": updates, "repeats": repeats}
+    found = run("centered", gain, rule, **options)
+    expected = oracle("centered", gain, rule, repeats, interval)
+    # with gains that follow each step, differences of rounding grow faster
+    check_iterates(found, expected, 10 * EXACT)
+    once_per_pass = oracle("centered", gain, rule, repeats)
+    if gain in ("et", "smd"):
+        assert relative_difference(expected.A, once_per_pass.A) > 1e-4
+
+
+@pytest.mark.parametrize(("gain", "eta0"), [("et", 0.01), ("smd", "auto"), ("et", "auto")])
+def test_the_default_of_eigenvalue_updates(gain, eta0, monkeypatch):
+    monkeypatch.setattr(sweep, "_INTERVAL", 10)
+    options = {"gain": gain, "eta0": eta0, "n_passes": 2, "random_state": 0}
+    K = OPERATORS["centered"](np.float64)
+    given = [
+        hebbian(K, R, eigenvalue_updates=updates, **options).coefficients
+        for updates in ("auto", "block" if (gain, eta0) == ("et", "auto") else "pass")
+    ]
+    np.testing.assert_array_equal(*given)
+
+
 @every_gain
 def test_clipped_steps_are_counted(gain):
     found = run("centered linear", gain, "automatic")
@@ -138,6 +169,8 @@ def test_log_gains_have_bounds_on_both_sides():
     [
         *[(rule, {"xi": xi}) for rule in ("paper", "automatic") for xi in (0.0, 0.5, 1.0)],
         ("automatic", {"mu": 0.05}),
+        ("automatic", {"rho0": -0.5}),
+        ("paper", {"rho0": 0.2}),
         ("automatic", {"eta0": 0.01}),  # leaves mu = 0.2 / mean k'(x, x)
     ],
 )
@@ -176,6 +209,7 @@ def test_seeds_fix_the_order(gain, rule):
     A = random_start(R, N_POINTS)
     settings = {"gain": gain, "n_passes": 3, "tol": 0, "polish": False, "initial": A}
     settings |= numbers(operator.operator.toarray(), gain, rule) | {"random_state": 5}
+    settings["eigenvalue_updates"] = "pass"
     found = hebbian(operator, R, **settings)
     # a pass is one block here; estimates ask for fewer rows
     order = np.array([chosen for chosen in operator.asked if len(chosen) == N_POINTS])

@@ -34,6 +34,7 @@ def counted(limit=np.inf):
 
 def run(K, checkpoint=None, r=R, **arguments):
     settings = {"n_passes": N_PASSES, "tol": 0, "block_size": BLOCK, "random_state": 0}
+    settings |= {"start": "orthonormal"}
     operator = Counted(DenseGram(K)) if isinstance(K, np.ndarray) else K
     return hebbian(operator, r, checkpoint=checkpoint, **{**settings, **arguments})
 
@@ -114,6 +115,8 @@ OTHERS = {
     "eta0": {"eta0": 0.1},
     "mu": {"mu": 0.1},
     "xi": {"xi": 0.9},
+    "rho0": {"rho0": 0.5},
+    "updates": {"eigenvalue_updates": "step"},
     "start": {"start": "pilot"},
     "block_size": {"block_size": 16},
     "seed": {"random_state": 1},

@@ -76,7 +76,8 @@ def test_every_estimator_and_kernel_is_in_the_fixtures(tmp_path):
 
 def renamed(text: str) -> str:
     """Return the name of a parameter, or how a solver is shown, as it is today."""
-    return text.replace("landmarks", "anchors").replace("checkpoint_seconds=9.0, ", "")
+    text = text.replace("landmarks", "anchors").replace("checkpoint_seconds=9.0, ", "")
+    return text.replace("n_passes=", "rho0='auto', eigenvalue_updates='auto', n_passes=")
 
 
 def objects_of(value: Any) -> Iterator[Any]:

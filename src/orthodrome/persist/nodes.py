@@ -61,6 +61,7 @@ _REMOVED_ATTRIBUTES = {"checkpoint_seconds"}
 
 # Parameters that files of earlier versions lack, with the values that keep their behaviour.
 _ADDED_PARAMETERS: dict[str, dict[str, Any]] = {
+    "Hebbian": {"rho0": "auto", "eigenvalue_updates": "auto"},
     "NestedSpheresClassifier": {"n_anchors": None, "random_state": None},
 }
 

@@ -6,13 +6,103 @@ block's samples. The loops update W = [T, V] and never use vectors as long as th
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core.compiled import compiled, compiled_helper
 
 Array = Any  # numba needs plain arrays
+
+# Limits of automatic gains: how far a component may rotate in its first pass,
+ROTATION = 10.0
+# and how far a sample of average length may move it, before steps are limited.
+STEP = 2.0
+# Maximum absolute value of automatic log-gains. Without it they diverged on some data, and the
+# limit on steps then slowed down all components because of one.
+BOUND = 1.5
+
+
+class Rule(NamedTuple):
+    """How the gains follow from the eigenvalues.
+
+    Attributes
+    ----------
+    eta0 : float
+        The paper's η0; NaN for automatic gains.
+    by_eigenvalue : bool
+        Whether η0 is divided by the eigenvalues (eq. 12).
+    common : float
+        Automatic gains: the fraction of the largest gain that all components use; 0 for a gain per
+        component.
+    mean_square : float
+        The mean of k'(x, x).
+    n_points : int
+        The number of samples l.
+    period : float
+        l in the decay l / (t + l); infinite for constant gains.
+    damping : float
+        Factor of automatic gains.
+    limited : bool
+        Whether steps and log-gains are limited.
+    """
+
+    eta0: float
+    by_eigenvalue: bool
+    common: float
+    mean_square: float
+    n_points: int
+    period: float
+    damping: float
+    limited: bool
+
+
+@compiled_helper
+def _set_gains(eigenvalues: Array, rule: Rule, gains: Array) -> None:
+    """Set the gains of the components before their decay."""
+    if not math.isnan(rule.eta0):
+        norm = math.sqrt((eigenvalues * eigenvalues).sum())
+        for i in range(len(gains)):
+            gains[i] = rule.eta0
+            if rule.by_eigenvalue:  # a component of length 0 never changes
+                gains[i] = rule.eta0 * norm / eigenvalues[i] if eigenvalues[i] > 0 else 0.0
+        return
+    left, known, largest, first_cap = rule.mean_square, np.inf, 0.0, 0.0
+    for i in range(len(gains)):
+        known = min(known, eigenvalues[i])  # may be overestimated before the order is right
+        remaining = max(left, known / rule.n_points)
+        cap = STEP / remaining if remaining > 0 else 0.0
+        gains[i] = min(ROTATION / eigenvalues[i], cap) if eigenvalues[i] > 0 else cap
+        largest, first_cap = max(largest, gains[i]), cap if i == 0 else first_cap
+        left -= known / rule.n_points
+    for i in range(len(gains)):
+        if rule.common > 0:
+            gains[i] = rule.common * min(largest, first_cap)
+        gains[i] *= rule.damping
+
+
+@compiled
+def gains_of(eigenvalues: Array, rule: Rule) -> Array:
+    """Return the gains of the components before their decay."""
+    gains = np.empty(len(eigenvalues))
+    _set_gains(eigenvalues, rule, gains)
+    return gains
+
+
+@compiled_helper
+def _estimate(W: Array, forms: Array, width: int, eigenvalues: Array) -> None:
+    """Set λ (eq. 13) from ‖A_i K'‖² and ‖A_i‖², quadratic forms of the rows of W."""
+    for i in range(len(eigenvalues)):
+        square = length = 0.0
+        for k in range(width):
+            a = b = 0.0
+            for m in range(width):
+                a += forms[0, k, m] * W[i, m]
+                b += forms[1, k, m] * W[i, m]
+            square += W[i, k] * a
+            length += W[i, k] * b
+        eigenvalues[i] = math.sqrt(square / length) if square > 0 and length > 0 else 0.0
 
 
 @compiled_helper
@@ -78,7 +168,7 @@ def _forget_both(
 
 @compiled
 def visit_with_gains(
-    W: Array, columns: Array, base: Array, t: int, period: float, automatic: bool
+    W: Array, columns: Array, forms: Array, eigenvalues: Array, t: int, rule: Rule
 ) -> int:
     """Visit the samples of a block (eq. 8) with a gain per row; return the number of clips.
 
@@ -88,24 +178,29 @@ def visit_with_gains(
         [T, V]: the identity and zeros on entry.
     columns : array of shape (b, r + b)
         For each sample of the block, (S_0 K')[:, i] and K'[block, i].
-    base : array of shape (r,)
-        Gains before their decay.
+    forms : array of shape (2, r + b, r + b)
+        The Gram matrices of the rows of [S_0 K'; K'[block]] and of [S_0; Eᵀ], to estimate λ at each
+        sample; of shape (2, 0, 0) to keep λ.
+    eigenvalues : array of shape (r,)
+        λ, changed in place.
     t : int
         Number of samples visited before this block.
-    period : float
-        l in the decay l / (t + l); infinite for constant gains.
-    automatic : bool
-        Whether to limit (clip) steps.
+    rule : Rule
+        The gains.
     """
     r, n_clips = W.shape[0], 0
-    y, gains, total = np.empty(r), np.empty(r), np.empty(W.shape[1])
+    y, base, gains, total = np.empty(r), np.empty(r), np.empty(r), np.empty(W.shape[1])
+    _set_gains(eigenvalues, rule, base)
     for j in range(len(columns)):
         width = r + j
+        if forms.shape[1]:
+            _estimate(W, forms, width, eigenvalues)
+            _set_gains(eigenvalues, rule, base)
         _combine(W, columns, j, r, width, y)
-        decay = 1.0 / (1.0 + (t + j + 1) / period)
+        decay = 1.0 / (1.0 + (t + j + 1) / rule.period)
         for i in range(r):
             gains[i] = base[i] * decay
-        if automatic and _clip(gains, y):
+        if rule.limited and _clip(gains, y):
             n_clips += 1
         _forget(W, width, gains, y, total)
         for i in range(r):
@@ -117,16 +212,15 @@ def visit_with_gains(
 def visit_with_meta_descent(
     W: Array,
     columns: Array,
+    forms: Array,
+    eigenvalues: Array,
+    t: int,
+    rule: Rule,
     squares: Array,
     inner: Array,
-    base: Array,
     log_gains: Array,
-    t: int,
-    period: float,
-    automatic: bool,
     mu: float,
     xi: float,
-    bound: float,
 ) -> int:
     """Visit the samples of a block with KHA-SMD (eq. 15, 16, 21); return the number of clips.
 
@@ -141,29 +235,32 @@ def visit_with_meta_descent(
     log_gains : array of shape (r,)
         ρ, changed in place.
     mu, xi : float
-        The gain of the log-gains and the decay of their memory.
-    bound : float
-        Maximum absolute value of automatic log-gains; their gain decays like the others.
+        The gain of the log-gains, which decays like the others if steps are limited, and the decay
+        of their memory.
     """
-    r, n_clips = len(base), 0
+    r, n_clips, base = len(log_gains), 0, np.empty(len(log_gains))
+    _set_gains(eigenvalues, rule, base)
     z, gains, h, turned = np.empty(2 * r), np.empty(r), np.empty(2 * r), np.empty((2 * r, 1))
     y, b = z[:r], z[r:]
     total, totals = np.empty(W.shape[1]), np.empty((2, W.shape[1]))
     transposed = np.empty((r, 2 * r))
     for j in range(len(columns)):
         width = 2 * r + j
+        if forms.shape[1]:
+            _estimate(W, forms, width, eigenvalues)
+            _set_gains(eigenvalues, rule, base)
         _combine(W, columns, j, 2 * r, width, z)
-        decay = 1.0 / (1.0 + (t + j + 1) / period)
+        decay = 1.0 / (1.0 + (t + j + 1) / rule.period)
         for i in range(r):
             correction = 0.0  # Σ_{j<=i} y_j (A K' Bᵀ)_ji
             for m in range(i + 1):
                 correction += y[m] * inner[r + i, m]
             change = mu * y[i] * (b[i] - correction)
-            if automatic:
-                change = min(max(decay * change, -bound - log_gains[i]), bound - log_gains[i])
+            if rule.limited:
+                change = min(max(decay * change, -BOUND - log_gains[i]), BOUND - log_gains[i])
             log_gains[i] += change
             gains[i] = np.exp(log_gains[i]) * base[i] * decay
-        if automatic and _clip(gains, y):
+        if rule.limited and _clip(gains, y):
             n_clips += 1
         for i in range(r):
             h[i] = gains[i] * y[i]

@@ -28,7 +28,7 @@ _MAX_GROWTH = 10.0
 _MAX_SQUARED_LENGTH = 1e12
 _MIN_DAMPING = 2.0**-20
 # Full gains would destroy a good start, and small gains would not improve a bad one: t begins at
-# 1 / (residual of a pilot) passes, within these limits (experiments/kha/starts.py).
+# 1 / (2 residual of a pilot) passes, within these limits (benchmarks/defaults/hebbian.py).
 _HEAD_STARTS = (3.0, 1000.0)
 _N_SAMPLED = 32  # number of rows to check
 
@@ -109,9 +109,10 @@ class Run:
     def _fingerprint(self) -> str:
         """Return a hash of the parameters that may not change; see also `check_same_matrix`."""
         settings, seed = self.settings, self.settings.random_state
-        rates = (settings.eta0, settings.mu, settings.xi)
+        rates = (settings.eta0, settings.mu, settings.xi, settings.rho0)
         numbers = [value if isinstance(value, str) else float(value) for value in rates]
-        fixed = (self.r, settings.gain, numbers, settings.start, self.orders, self.block_size)
+        words = (settings.gain, self.gains.updates, settings.start)
+        fixed = (self.r, words, numbers, self.orders, self.block_size)
         given = None if isinstance(self.given, HebbianResult) else self.given
         seed = int(seed) if isinstance(seed, (int, np.integer)) else None
         return str(joblib.hash((self.operator.shape, self.operator.dtype.str, fixed, given, seed)))
@@ -153,7 +154,7 @@ class Run:
         return Record(state, seed, [])
 
     def _equivalent_passes(self, state: State, seed: int) -> float:
-        """Return the number of passes after which a random start is about as accurate."""
+        """Return half the number of passes after which a random start is about as accurate."""
         lengths = state.squared_lengths()
         if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
             return 0.0  # not normalised, so not a good start
@@ -163,7 +164,7 @@ class Run:
         largest, rng = float(pairs.values.max()) or 1.0, np.random.default_rng([seed, 3])
         residuals = estimate_residuals(self.operator, pairs, rng, self.block_size) / largest
         size, residual = np.linalg.norm(pairs.values / largest), np.linalg.norm(residuals)
-        return float(size / residual) if residual > 0 else math.inf
+        return float(size / residual) / 2 if residual > 0 else math.inf
 
     def _do_passes(self, file: Checkpoint | None) -> HebbianResult:
         """Do passes until the error is small or the last one is done."""
@@ -228,13 +229,11 @@ class Run:
     def _add_to_history(self, diverged: bool, n_clips: int) -> None:
         state = self.record.state
         pairs, residuals = self.found = self._pairs()
-        decay = 1.0 / (1.0 + state.clock / self.gains.period)
-        base = self.gains.of_pass(state.eigenvalues, state.damping)
         largest = float(np.abs(pairs.values).max())
         entry = {
             "n_pass": state.n_passes + diverged,
             "eigenvalues": pairs.values.tolist(),
-            "gains": (np.exp(state.log_gains * self.gains.meta) * base * decay).tolist(),
+            "gains": self.gains.at(state).tolist(),
             "max_residual": float(residuals.max()) / largest if largest > 0 else 0.0,
             "clipped": n_clips / self.operator.shape[0],
             "diverged": diverged,

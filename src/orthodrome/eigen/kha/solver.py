@@ -14,6 +14,7 @@ from ..._core.checks import (
     check_columns,
     check_flag,
     check_integer,
+    check_number,
     check_numbers,
     check_positive,
 )
@@ -24,7 +25,7 @@ from ..dense import Dense
 from ..pairs import Eigenpairs, Solver, check_initial, complete_basis
 from .run import HebbianResult, Run
 from .starts import STARTS, start_from
-from .sweep import GAINS
+from .sweep import GAINS, UPDATES
 
 _DENSE_ROWS = 256  # rows per block, unless block_size is given
 _DENSE_RATIO = 5  # LAPACK is used if there are fewer rows per pair
@@ -56,6 +57,13 @@ class Hebbian(Solver):
         KHA-SMD: the gain of the log-gains.
     xi : float, default=0.99
         KHA-SMD: decay of the memory of past steps.
+    rho0 : float or "auto", default="auto"
+        KHA-SMD: initial logarithm ρ of the gains. "auto": 1 with a number for `eta0`, as in the
+        paper, and 0 with automatic gains.
+    eigenvalue_updates : {"auto", "pass", "block", "step"}, default="auto"
+        When the eigenvalues in the gains (eq. 13) are estimated: at the start of each pass (§3 of
+        the paper), every 64 samples, or at each sample (its Algorithm 1; several times slower).
+        "auto": "block" for KHA/et with automatic gains, otherwise "pass".
     n_passes : int, default=50
         Maximum number of passes over the data.
     tol : float, default=1e-2
@@ -102,6 +110,8 @@ class Hebbian(Solver):
     eta0: float | str = "auto"
     mu: float | str = "auto"
     xi: float = 0.99
+    rho0: float | str = "auto"
+    eigenvalue_updates: str = "auto"
     n_passes: int = 50
     tol: float = 1e-2
     start: str = "pilot"
@@ -117,6 +127,8 @@ class Hebbian(Solver):
         "eta0": or_word("auto", positive()),
         "mu": or_word("auto", positive(or_zero=True)),
         "xi": partial(check_positive, or_zero=True, maximum=1.0),
+        "rho0": or_word("auto", check_number),
+        "eigenvalue_updates": choice("auto", *UPDATES),
         "n_passes": integer(),
         "tol": positive(or_zero=True),
         "start": choice(*STARTS),
@@ -124,6 +136,12 @@ class Hebbian(Solver):
         "random_state": seed,
         "initial": check_initial,
     }
+
+    def updates(self) -> str:
+        """Return when eigenvalues are estimated, "pass", "block" or "step"."""
+        if self.eigenvalue_updates != "auto":
+            return self.eigenvalue_updates
+        return "block" if self.gain == "et" and isinstance(self.eta0, str) else "pass"
 
     def for_size(self, n: int, k: int) -> Hebbian | Dense:
         """Return this solver, or LAPACK if the n x n matrix is small or k is large."""
@@ -177,7 +195,6 @@ def hebbian(
     n_components: int,
     *,
     n_passes: int = 50,
-    start: str = "orthonormal",
     initial: ArrayLike | HebbianResult | None = None,
     order: ArrayLike | None = None,
     polish: bool = True,
@@ -206,8 +223,6 @@ def hebbian(
         Number of components, r, at most l. Components beyond the rank of K' are zeros.
     n_passes : int, default=50
         Maximum number of passes over the data in this call; 0 returns the start.
-    start : {"orthonormal", "pilot", "nystroem", "paper", "sparse"}, default="orthonormal"
-        As in :class:`~orthodrome.eigen.Hebbian`.
     initial : ndarray of shape (r, l) or HebbianResult, optional
         Coefficients to start from instead, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
@@ -217,8 +232,8 @@ def hebbian(
     callback : callable, optional
         Called with each entry of the history as it is made.
     **options
-        Other parameters of :class:`~orthodrome.eigen.Hebbian`: gains, tolerance, block size,
-        checkpoint file and seed.
+        Other parameters of :class:`~orthodrome.eigen.Hebbian`: gains, start, tolerance, block
+        size, checkpoint file and seed.
 
     Returns
     -------
@@ -243,7 +258,7 @@ def hebbian(
     """
     if not isinstance(operator, GramOperator):
         operator = DenseGram(operator)
-    settings, n = Hebbian(start=start, **options), operator.shape[0]
+    settings, n = Hebbian(**options), operator.shape[0]
     check_integer(n_passes, "n_passes", "hebbian", minimum=0)
     r = check_integer(n_components, "n_components", "hebbian", maximum=n)
     check_flag(polish, "polish", "hebbian")

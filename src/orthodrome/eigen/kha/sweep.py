@@ -17,7 +17,7 @@ import numpy as np
 from ..._core.memory import parse_bytes
 from ..._core.threads import run_over_rows
 from ..._core.types import Array, Floats, Indices
-from ._loops import visit_with_gains, visit_with_meta_descent
+from ._loops import Rule, gains_of, visit_with_gains, visit_with_meta_descent
 
 if TYPE_CHECKING:
     from .solver import Hebbian
@@ -29,14 +29,14 @@ _BLOCK_BYTES = 2**28  # maximum memory of the rows of K' in a block
 #: KHA, KHA/t, KHA/et and KHA-SMD.
 GAINS = ("constant", "t", "et", "smd")
 
-# Limits of automatic gains: how far a component may rotate in its first pass,
-_ROTATION = 10.0
-# and how far a sample of average length may move it, before steps are limited.
-_STEP = 2.0
-# KHA-SMD: the gain of the log-gains, and their bound. Without a bound they diverged on some data,
-# and the limit on steps then slowed down all components because of one.
+#: When λ (eq. 13), from which the gains follow, is estimated: at the start of each pass, every
+#: _INTERVAL samples, or at each sample.
+UPDATES = ("pass", "block", "step")
+_INTERVAL = 64
+_STEP_BLOCK = 32  # samples per block with "step", whose cost grows with it
+
+# KHA-SMD: the gain of the log-gains.
 _META_GAIN = 0.2
-_BOUND = 1.5
 # KHA/t and KHA use one gain for all components: this fraction of the gain of the last one. The gain
 # of KHA does not decay, so it determines the final error.
 _COMMON_FRACTION = {"t": 0.5, "constant": 0.03}
@@ -59,7 +59,7 @@ class State:
     n_passes : int
         Number of finished passes.
     eigenvalues : ndarray of shape (r,)
-        λ of eq. (13) at the start of the pass, from which its gains follow.
+        λ of eq. (13), from which the gains follow; see ``UPDATES``.
     damping : float
         Factor of the automatic gains, halved each time a pass diverges.
     """
@@ -106,60 +106,47 @@ class Gains:
 
     Attributes
     ----------
-    kind : {"constant", "t", "et", "smd"}
-        KHA, KHA/t, KHA/et or KHA-SMD.
-    eta0 : float or None
-        The paper's η0; None for automatic gains.
     meta : bool
         Whether stochastic meta-descent adapts the log-gains.
     automatic : bool
         Whether the library chooses the gains; each step is then limited (clipped).
+    updates : {"pass", "block", "step"}
+        When λ is estimated.
     mu, xi : float
         KHA-SMD: the gain of the log-gains, and the decay of their memory.
     log_gain : float
         Initial ρ.
-    period : float
-        Number of samples l in the decay l / (t + l); infinite for constant gains.
-    n_points : int
-        l.
-    mean_square : float
-        The mean of k'(x, x), the scale of the automatic gains.
+    rule : Rule
+        How η follows from λ, without damping.
     """
 
     def __init__(self, settings: Hebbian, operator: Any) -> None:
-        self.kind, self.xi, self.n_points = settings.gain, float(settings.xi), operator.shape[0]
-        self.mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
-        self.eta0 = None if isinstance(settings.eta0, str) else float(settings.eta0)
-        self.meta, self.automatic = self.kind == "smd", self.eta0 is None
-        if isinstance(settings.mu, str):
-            self.mu = _META_GAIN / self.mean_square if self.mean_square > 0 else 0.0
-        else:
+        kind, n = settings.gain, operator.shape[0]
+        mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
+        self.meta, self.automatic = kind == "smd", isinstance(settings.eta0, str)
+        self.updates, self.xi = settings.updates(), float(settings.xi)
+        self.mu = _META_GAIN / mean_square if mean_square > 0 else 0.0
+        if not isinstance(settings.mu, str):
             self.mu = float(settings.mu)
         self.log_gain = 1.0 if self.meta and not self.automatic else 0.0
-        self.period = math.inf if self.kind == "constant" else float(self.n_points)
+        if self.meta and not isinstance(settings.rho0, str):
+            self.log_gain = float(settings.rho0)
+        self.rule = Rule(
+            eta0=math.nan if isinstance(settings.eta0, str) else float(settings.eta0),
+            by_eigenvalue=kind in ("et", "smd"),
+            common=_COMMON_FRACTION.get(kind, 0.0),
+            mean_square=mean_square,
+            n_points=n,
+            period=math.inf if kind == "constant" else float(n),
+            damping=1.0,
+            limited=self.automatic,
+        )
 
-    def of_pass(self, eigenvalues: Floats, damping: float) -> Floats:
-        """Return η of each component at the start of a pass, before decay.
-
-        The paper's rules are η0 for KHA and KHA/t and eq. (12) for KHA/et and KHA-SMD. Automatic
-        gains are min(10 / λ_i, 2 / k_i); k_i is the mean square without the earlier components. KHA
-        and KHA/t use one gain for all components, a fraction of the largest.
-        """
-        if self.eta0 is not None:
-            if self.kind in ("constant", "t"):
-                return np.full(len(eigenvalues), self.eta0)
-            gains = np.zeros(len(eigenvalues))  # a component of length 0 never changes
-            scale = self.eta0 * float(np.linalg.norm(eigenvalues))
-            return np.divide(scale, eigenvalues, out=gains, where=eigenvalues > 0)
-        known = np.minimum.accumulate(eigenvalues)  # λ may be overestimated before it is in order
-        residual = self.mean_square - np.concatenate([[0.0], np.cumsum(known)[:-1]]) / self.n_points
-        residual = np.maximum(residual, known / self.n_points)
-        caps = np.divide(_STEP, residual, out=np.zeros_like(residual), where=residual > 0)
-        gains = np.divide(_ROTATION, eigenvalues, out=caps.copy(), where=eigenvalues > 0)
-        gains = np.minimum(gains, caps)
-        if self.kind in _COMMON_FRACTION:
-            gains = np.full_like(gains, _COMMON_FRACTION[self.kind] * min(gains.max(), caps[0]))
-        return damping * gains
+    def at(self, state: State) -> Floats:
+        """Return the gains at the end of a pass."""
+        decay = 1.0 / (1.0 + state.clock / self.rule.period)
+        base = gains_of(state.eigenvalues, self.rule._replace(damping=state.damping))
+        return np.exp(state.log_gains) * base * decay
 
 
 def resolve_block_size(
@@ -180,36 +167,43 @@ def sweep(
 
     The state is updated in place.
     """
-    state.eigenvalues = state.estimate_eigenvalues()
-    base, total = gains.of_pass(state.eigenvalues, state.damping), 0
-    for first in range(0, len(order), block_size):
-        block = order[first : first + block_size]
-        n_clips = _visit_block(state, operator, block, gains, base)
-        if n_clips is None:
-            return total, False
-        total += n_clips
+    total = 0
+    interval = {"pass": len(order), "block": _INTERVAL, "step": _STEP_BLOCK}[gains.updates]
+    for start in range(0, len(order), interval):
+        state.eigenvalues = state.estimate_eigenvalues()
+        part = order[start : start + interval]
+        for first in range(0, len(part), block_size):
+            n_clips = _visit_block(state, operator, part[first : first + block_size], gains)
+            if n_clips is None:
+                return total, False
+            total += n_clips
     state.n_passes += 1
     return total, True
 
 
-def _visit_block(
-    state: State, operator: Any, block: Indices, gains: Gains, base: Floats
-) -> int | None:
+def _visit_block(state: State, operator: Any, block: Indices, gains: Gains) -> int | None:
     """Visit a block; return the number of clips, or None if values are not finite."""
     rows = operator.rows(block)
     n_rows = len(state.coefficients)
     block_gram = np.asarray(rows[:, block], dtype=np.float64)  # K'[block, block]
     columns = np.hstack([state.projections[:, block].T, block_gram])
     W = np.hstack([np.eye(n_rows), np.zeros((n_rows, len(block)))])
-    shared = (state.clock, gains.period, gains.automatic)
+    forms = np.empty((2, 0, 0))
+    if gains.updates == "step":
+        S, copies = state.coefficients, (block[:, None] == block).astype(np.float64)
+        lengths = np.block([[S @ S.T, S[:, block]], [S[:, block].T, copies]])
+        products = np.vstack([state.projections, rows])
+        forms = np.stack([products @ products.T, lengths])
+    rule = gains.rule._replace(damping=state.damping)
+    shared = (W, columns, forms, state.eigenvalues, state.clock, rule)
     if gains.meta:
         squares = np.diagonal(block_gram).copy()
         inner = state.coefficients @ state.component_projections.T
         n_clips = visit_with_meta_descent(
-            W, columns, squares, inner, base, state.log_gains, *shared, gains.mu, gains.xi, _BOUND
+            *shared, squares, inner, state.log_gains, gains.mu, gains.xi
         )
     else:
-        n_clips = visit_with_gains(W, columns, base, *shared)
+        n_clips = visit_with_gains(*shared)
     if not (np.isfinite(W.sum()) and np.isfinite(state.log_gains.sum())):
         bad = ~np.isfinite(rows).all(axis=1)
         if np.any(bad):
