@@ -19,8 +19,12 @@ __all__ = ["TableCleaner"]
 MISSING = frozenset({"", "na", "n/a", "nan", "#n/a", "null", "none", "?", "-", ".", "missing"})
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# A number with a currency or per cent sign before or after it, and perhaps commas.
-_AMOUNT = re.compile(r"([+-]?)\s*([$€£¥]?)\s*(\d[\d,]*(?:\.\d+)?)\s*([%$€£¥]?)")
+_CURRENCY = "[$€£¥]"
+_UNITS = "%|°[CF]|[kmcµn]?m|[kmµ]?g|[mµ]?s|m?l|min|h"
+# A number with a currency sign or a unit, and perhaps commas.
+_AMOUNT = re.compile(
+    rf"([+-]?)\s*({_CURRENCY}?)\s*(\d[\d,]*(?:\.\d+)?)\s*((?:{_CURRENCY}|{_UNITS})?)"
+)
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
@@ -76,7 +80,7 @@ class TableCleaner(TransformerMixin, BaseEstimator):
     year or date and it holds years. A column holds identifiers in three cases: it holds text with a
     different value in most rows; it holds whole numbers and has a name such as id; or it holds the
     numbers of the rows. If there are no other columns of numbers, constant numbers are used.
-    Numbers may have a currency or per cent sign, if all numbers of the column have it.
+    Numbers may have a currency sign or a unit such as % or mm, if all of the column have it.
 
     `transform` treats new rows like the training data. If a cell of a text column holds a value
     that the training data do not contain, all columns made from that text column are 0.
@@ -287,26 +291,28 @@ def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
     cells = np.array([_cell(cell) for cell in values], dtype=object)
     present = [cell for cell in cells if cell is not None]
     are_numbers = all(_number(cell) is not None for cell in present)
-    if are_numbers and len(set(map(sign_of, present))) == 1:
+    if are_numbers and len(set(map(unit_of, present))) == 1:
         return _numbers(cells, name)
     return cells
 
 
-def sign_of(cell: str) -> str:
-    """Return the currency or per cent sign of a number, "" if it has none."""
+def unit_of(cell: str) -> str:
+    """Return the currency sign or the unit of a number, "" if it has none."""
     amount = _AMOUNT.fullmatch(cell)
     return amount[2] or amount[4] if amount else ""
 
 
 def _number(cell: str) -> float | None:
-    """Return a cell as a number, without a currency or per cent sign; None if it is none."""
+    """Return a cell as a number, without its unit and thousands commas; None if it is none."""
     if _NUMBER.fullmatch(cell):
         return float(cell)
     amount = _AMOUNT.fullmatch(cell)
-    if amount is None or not (amount[2] or amount[4]):
+    if amount is None:
         return None
-    digits = amount[3].replace(",", "" if _THOUSANDS.fullmatch(amount[3]) else ".")
-    return float(amount[1] + digits) if _NUMBER.fullmatch(digits) else None
+    in_thousands = _THOUSANDS.fullmatch(amount[3])
+    digits = amount[3].replace(",", "" if in_thousands else ".")
+    is_number = _NUMBER.fullmatch(digits) and (in_thousands or unit_of(cell))
+    return float(amount[1] + digits) if is_number else None
 
 
 def _cell(cell: Any) -> str | None:

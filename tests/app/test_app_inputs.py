@@ -72,6 +72,7 @@ def test_table_with_labels_and_chosen_columns(write):
         ("a.csv", "a,b\n1.5,2\n3,-4e1\n"),
         ("a.csv", "a;b\n3;-4e1\n1,5;2\n"),  # the decimal comma comes late
         ("a.tsv", "a\tb\n1,5\t2\n3\t-4e1\n"),
+        ("a.csv", "a|b\n1.5|2\n3|-4e1\n"),
         ("a.txt", "a b\n  1.5   2 \n3 -4e1\n"),
         ("a.txt", "a,b\r\n1.5,2\r\n\r\n3,-4e1"),
         ("a.CSV", "\ufeffa,b\n 1.5 , 2\n3,-4e1\n\n"),
@@ -638,11 +639,12 @@ def test_missing_landmarks_and_labels_are_counted_apart(write):
 
 
 def test_amounts_and_codes_of_missing_cells(write):
-    rows = ['"$1,200.50",3 %,1', "$30,4.5 %,2", "$7,5 %,-999"]
-    found = read_data(write("a.csv", "\n".join(["price,share,depth", *rows])))
-    assert found.X.tolist() == [[1200.5, 3, 1], [30, 4.5, 2], [7, 5, -999]]
-    for words in ("'price' was read as numbers without $", "1 cells with -999"):
-        assert any(words in note for note in found.notes)
+    rows = ['"$1,200.50",3 %,1,"1,500",2mm', "$30,4.5 %,2,30,3 mm", "$7,5 %,-999,7,1.5mm"]
+    found = read_data(write("a.csv", "\n".join(["price,share,depth,cost,width", *rows])))
+    expected = [[1200.5, 3, 1, 1500, 2], [30, 4.5, 2, 30, 3], [7, 5, -999, 7, 1.5]]
+    assert found.X.tolist() == expected
+    for words in ("numbers without $", "without %", "without thousands commas", "with -999"):
+        assert any(words in note for note in found.notes), found.notes
     found = read_data(write("a.csv", "price;n\n1,25 €;1\n12,5 €;2\n"))
     assert found.X[:, 0].tolist() == [1.25, 12.5]
 

@@ -123,10 +123,10 @@ def read_data(
 
     Notes
     -----
-    *Text tables* may be separated by commas, semicolons, tabs or blanks. The separator is the
-    first that splits the first records into equally many cells. Unless it is the comma, numbers may
-    have decimal commas. If the first line has only numbers, there is no header and the columns are
-    called x1, x2, …; except for 0, 1, 2, …, which pandas writes for columns without names. The
+    *Text tables* may be separated by commas, semicolons, tabs, bars (|) or blanks. The separator is
+    the first that splits the first records into equally many cells. Unless it is the comma, numbers
+    may have decimal commas. If the first line has only numbers, there is no header and the columns
+    are called x1, x2, …; except for 0, 1, 2, …, which pandas writes for columns without names. The
     encoding is UTF-8, or UTF-16 with a byte order mark. Other files are read as Windows-1252, with
     a remark in `notes` of the result.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.types import Indices
-from ...preprocessing import TableCleaner, sign_of
+from ...preprocessing import TableCleaner, unit_of
 from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError, RawTable
@@ -161,15 +161,15 @@ def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
 
 
 def _value_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
-    """Return notes on numbers with signs, and on numbers that may mark missing cells."""
+    """Return notes on numbers with units, and on numbers that may mark missing cells."""
     notes = []
     for name, kind in zip(raw.values.columns, cleaner.kinds_, strict=True):
         column = raw.values[name].dropna()
         if kind != "number" or not len(column):
             continue
         if column.dtype == object:
-            if sign := sign_of(str(column.iloc[0]).strip()):
-                notes.append(f"Column {quote(name)} was read as numbers without {sign}.")
+            sign = unit_of(str(column.iloc[0]).strip()) or "thousands commas"
+            notes.append(f"Column {quote(name)} was read as numbers without {sign}.")
             continue
         for code in _CODES:
             others = column[column != code]

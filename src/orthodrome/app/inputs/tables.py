@@ -27,7 +27,7 @@ _CHUNK = 1 << 20
 _MAX_LINE = 1 << 24  # 16 MiB, about a million numbers
 _BLANKS = " "
 # In order of preference. The comma comes late because cells often contain commas.
-_SEPARATORS = {"\t": "tab", ";": "semicolon", ",": "comma", _BLANKS: "blank"}
+_SEPARATORS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", _BLANKS: "blank"}
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 # Spreadsheets may run a cell that starts with =, +, -, @ or tab (CWE-1236). Line breaks and the
 # full-width forms of these characters are included to be safe.

@@ -202,16 +202,16 @@ def read_tps(
 
 def _check_uniform(parser: Parser, specimens: list[Specimen], with_curves: bool) -> None:
     """Raise unless all specimens have as many landmarks and dimensions as the first one."""
-    units = ("landmarks and points of curves" if with_curves else "landmarks", "dimensions")
     shapes = [specimen.coordinates(with_curves=with_curves).shape for specimen in specimens]
     for specimen, shape in zip(specimens, shapes, strict=True):
-        for found, expected, unit in reversed([*zip(shape, shapes[0], units, strict=True)]):
-            if found != expected:
-                raise parser.error(
-                    specimen.field_lines["LM"],
-                    f"{specimen.label} has {found} {unit}, but the first specimen, "
-                    f"{specimens[0].name!r}, has {expected}; all must have the same number",
-                )
+        if shape != shapes[0]:
+            points = "landmarks and points of curves" if with_curves else "landmarks"
+            raise parser.error(
+                specimen.field_lines["LM"],
+                f"{specimen.label} has {shape[0]} {points} in {shape[1]} dimensions, but the first "
+                f"specimen, {specimens[0].name!r}, has {shapes[0][0]} in {shapes[0][1]}; all must "
+                "have the same number",
+            )
 
 
 def _mark_missing(
@@ -226,13 +226,10 @@ def _mark_missing(
             row = int(np.argmax(absent))
             what = number_and_index("point" if index else "landmark", row)
             curve = f" of {number_and_index('curve', index - 1)}" if index else ""
-            sign = negative and (points[row] < 0).any()
             raise parser.error(
                 block.lines[row],
-                f"{what}{curve} of {specimen.label} is missing"
-                + (" (negative coordinates)" if sign else "")
-                + "; impute it, or pass missing='nan' to read it as NaN"
-                + (", or negative='keep' if it is a position" if sign else ""),
+                f"{what}{curve} of {specimen.label} is missing; pass missing='nan' to read it as "
+                "NaN, or negative='keep' if negative coordinates are positions",
             )
         points[absent] = np.nan
 

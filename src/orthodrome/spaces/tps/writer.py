@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ..._core.checks import check_not_masked, check_numbers, check_path
 from ..._core.files import write_atomically
@@ -91,7 +91,7 @@ def write_tps(
     SCALE=0.05
     """
     target = Path(os.path.realpath(check_path(path, "path", "write_tps")))
-    points = _check_points(_as_specimens(landmarks), 3, "landmarks")
+    points = _as_specimens(landmarks)
     n, k, dimension = points.shape
     if n == 0:
         raise ValueError("landmarks of write_tps must have at least one specimen; got none.")
@@ -126,27 +126,27 @@ def write_tps(
         )
 
 
-def _as_specimens(landmarks: ArrayLike) -> ArrayLike:
-    """Return complex or flat landmarks in shape (n, k, 2), and all others unchanged."""
+def _as_specimens(landmarks: ArrayLike) -> Floats:
+    """Return complex, flat or other landmarks in shape (n, k, 2) or (n, k, 3)."""
     check_not_masked(landmarks, "landmarks", "write_tps")
+    array = _as_array(landmarks, "landmarks")
+    if array.ndim == 2 and array.dtype.kind == "c":
+        array = in_form(array, "points")
+    elif array.ndim == 2 and array.shape[1] % 2 == 0 and array.shape[1] >= 2 * MIN_LANDMARKS:
+        array = array.reshape(len(array), array.shape[1] // 2, 2)
+    return _check_points(array, 3, "landmarks")
+
+
+def _as_array(points: ArrayLike, what: str) -> NDArray[Any]:
     try:
-        array = np.asarray(landmarks)
-    except ValueError:  # rows of different lengths: _check_points raises the error
-        return landmarks
-    if array.ndim != 2:
-        return landmarks
-    if array.dtype.kind == "c":
-        return in_form(array, "points")
-    is_flat = array.shape[1] % 2 == 0 and array.shape[1] >= 2 * MIN_LANDMARKS
-    return array.reshape(len(array), -1, 2) if len(array) and is_flat else landmarks
+        return np.asarray(points)
+    except ValueError as problem:
+        raise ValueError(f"{what} of write_tps must form one array: {problem}.") from None
 
 
 def _check_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
     """Return points as float64, or raise if their shape or a value is invalid."""
-    try:
-        array = np.asarray(points)
-    except ValueError as problem:
-        raise ValueError(f"{what} of write_tps must form one array: {problem}.") from None
+    array = _as_array(points, what)
     if array.ndim != n_axes or array.shape[-1] not in (2, 3) or array.dtype.kind not in "fiu":
         shapes = "(m, 2) or (m, 3)"
         if n_axes == 3:
@@ -181,15 +181,10 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
     """Return values as a list with one entry per specimen; None becomes a list of None."""
     if values is None:
         return [None] * n
-    try:
-        length = -1 if isinstance(values, str) else len(values)
-    except TypeError:
-        length = -1
-    if length != n:
-        got = repr(values) if length < 0 else f"{length} entries"
+    if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != n:
         raise ValueError(
-            f"{what} of write_tps must have one entry for each of the {n} specimens; got {got} "
-            f"in a {type(values).__name__}."
+            f"{what} of write_tps must have one entry for each of the {n} specimens; got "
+            f"{values!r}."
         )
     return list(values)
 
