@@ -25,7 +25,7 @@ _UNITS = "%|°[CF]|[kmcµn]?m|[kmµ]?g|[mµ]?s|m?l|min|h"
 _AMOUNT = re.compile(
     rf"([+-]?)\s*({_CURRENCY}?)\s*(\d[\d,]*(?:\.\d+)?)\s*((?:{_CURRENCY}|{_UNITS})?)"
 )
-_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
+THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([T ]\d{1,2}:\d{2}.*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}.*"
     r"|\d{1,2}:\d{2}(:\d{2}.*)?"
@@ -309,7 +309,7 @@ def _number(cell: str) -> float | None:
     amount = _AMOUNT.fullmatch(cell)
     if amount is None:
         return None
-    in_thousands = _THOUSANDS.fullmatch(amount[3])
+    in_thousands = THOUSANDS.fullmatch(amount[3])
     digits = amount[3].replace(",", "" if in_thousands else ".")
     is_number = _NUMBER.fullmatch(digits) and (in_thousands or unit_of(cell))
     return float(amount[1] + digits) if is_number else None

@@ -281,7 +281,7 @@ def test_equal_rows(here, capsys):
     ("options", "shown"),
     [
         (("--method", "kpns", "--kernel", "poly"), "Normalized("),
-        (("--method", "kpns", "--sphere", "great"), "sphere=&#x27;great&#x27;"),
+        (("--method", "kpns", "--sphere", "small"), "sphere=&#x27;small&#x27;"),
         (("--method", "robust", "--p", "1.5"), "p=1.5"),
         (("--sigma", "median", "--seed", 2**32 - 1), "sigma=&#x27;median&#x27;"),
         (("--columns", '"a, b",c,d",e'), "a, b"),

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from ...plots._extras import require
-from ...preprocessing import MISSING
+from ...preprocessing import MISSING, THOUSANDS
 from . import checks
 from .checks import format_names, quote
 from .data import InputError, RawTable
@@ -139,17 +139,18 @@ def _invalid_number(table: TextTable, column: Any, decimal: str) -> str:
     if column.dtype.kind in "fiub":
         invalid = np.isinf(column.to_numpy(dtype=np.float64))
     else:
-        numbers = [math.nan if cell is None else _number(cell, decimal) for cell in column]
+        cells = [c.replace(",", "") if c and THOUSANDS.fullmatch(c) else c for c in column]
+        numbers = [math.nan if cell is None else _number(cell, decimal) for cell in cells]
         present = column.notna().to_numpy()
         invalid = ~np.isfinite(numbers) & present
         if 2 * (np.isnan(numbers) & present).sum() > present.sum():  # a column of text
             return ""
     if not invalid.any():
         return ""
-    where, cells = table.record(int(np.argmax(invalid)))
+    where, record = table.record(int(np.argmax(invalid)))
     return (
         f"{table.path}, {where}, column {quote(column.name)}: "
-        f"{quote(cells[table.names.index(column.name)])} is not a finite number"
+        f"{quote(record[table.names.index(column.name)])} is not a finite number"
         f"{' with a decimal comma' if decimal == ',' else ''}, but other cells of the column are. "
         "Correct it, or leave the column out (--columns)."
     )
