@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from laws_cluster import blobs, same_partition
-from laws_kmeans import (
-    cloud,
-    estimator,
-    every_kind,
-)
+from laws_kmeans import algorithm_2, cloud, estimator, every_kind
 from laws_shapes import matrices, near, three_leaves
 from laws_shapes import two_kinds_of_matrices as two_kinds
 from laws_sphere import DTYPES, slow_karcher_mean, unit
@@ -114,6 +111,19 @@ def test_starts_in_the_bounding_box():
     assert same_partition(found.labels_, expected.labels_)
     alone = [estimator("preimage", init="bounding-box", random_state=i).fit(X) for i in range(3)]
     assert len({model.history_[0]["inertia"] for model in alone}) == 3
+
+
+def test_algorithm_2_without_reseeding():
+    """A cluster that loses its points keeps its centre, and ends empty."""
+    X = np.array([[-1.8], [-1.7], [-1.0], [1.0], [1.7], [1.8]])
+    init = np.array([[-3.2], [0.0], [3.2]])
+    labels, _, inertia = algorithm_2(X, 3.0, init)
+    options = {"kernel": Gaussian(sigma=3.0), "init": init}
+    with pytest.warns(ConvergenceWarning, match="found 2 of n_clusters=3"):
+        model = HypersphericalKMeans(3, reseed_empty=False, **options).fit(X)
+    assert same_partition(model.labels_, labels)
+    assert model.inertia_ == pytest.approx(inertia)
+    assert len(HypersphericalKMeans(3, **options).fit(X).cluster_centers_) == 3
 
 
 MANIFOLD = [VeroneseWhitney, FullProcrustes, ComplexGaussian, LogEuclidean]

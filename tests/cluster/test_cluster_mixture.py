@@ -5,12 +5,23 @@ import warnings
 import numpy as np
 import pytest
 import scipy.special
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import calinski_harabasz_score
 from sklearn.mixture import GaussianMixture
 
-from laws_mixture import every_kind, every_update, naive_log_densities, unit
+from laws_mixture import (
+    cap,
+    every_kind,
+    every_update,
+    naive_log_densities,
+    naive_tangents,
+    unit,
+)
 from orthodrome import GeodesicMixture, KernelPGA, sphere
+from orthodrome.cluster.mixture import _first_mixtures, variance_ratios
+from orthodrome.gram import DenseGram
 from orthodrome.kernels import Exponential, Gaussian, Normalized, Polynomial
 from orthodrome.metrics import clustering_error
 
@@ -184,3 +195,65 @@ def test_corrupt_model():
     model._columns_ = model._columns_[:-1]
     with pytest.raises(ValueError, match=r"GeodesicMixture is corrupt: it has 9 .* pga_ has 10"):
         model.predict(K)
+
+
+# ------------------------------------------------------------------ automatic choices
+
+
+def test_criterion_is_the_variance_ratio_in_feature_space():
+    X, y = blobs(90)
+    weights = 1.0 + np.arange(90) % 3
+    repeated = np.repeat(np.arange(90), weights.astype(int))
+    labels = [y, np.arange(90) % 5, np.zeros(90, dtype=int)]
+    found = variance_ratios(DenseGram(X @ X.T), weights, labels)
+    for ratio, each in zip(found, labels[:2], strict=False):
+        assert ratio == pytest.approx(calinski_harabasz_score(X[repeated], each[repeated]))
+    assert found[2] == 0
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, "precomputed"], ids=repr)
+def test_automatic_modes_equal_the_given_number(kernel):
+    X, y = blobs(std=0.8)
+    X = KERNEL(X) if kernel == "precomputed" else X
+    weights = 1.0 + np.arange(150) % 2
+    model = estimator(n_modes="auto", kernel=kernel).fit(X, sample_weight=weights)
+    assert clustering_error(y, model.labels_) < 0.05
+    assert model.selection_[0]["n_modes"] == model.n_modes_
+    criteria = [entry["criterion"] for entry in model.selection_]
+    assert criteria == sorted(criteria, reverse=True)
+    given = estimator(n_modes=model.n_modes_, kernel=kernel).fit(X, sample_weight=weights)
+    assert given.selection_ is None
+    np.testing.assert_array_equal(model.labels_, given.labels_)
+    np.testing.assert_allclose(model.score_samples(X), given.score_samples(X), rtol=1e-6)
+    assert estimator(1, "auto", kernel=kernel).fit(X).n_modes_ == 5
+
+
+@pytest.mark.parametrize("init", ["kernel-k-means", "k-means"])
+def test_automatic_number_of_components_and_covariance_type(init):
+    X, y = blobs(std=0.4)
+    weights = 1 + np.arange(150) % 2
+    model = estimator("auto", "auto", covariance_type="auto", init_params=init)
+    model.fit(X, sample_weight=weights)
+    assert model.n_components_ == len(model.weights_) == 3
+    assert clustering_error(y, model.labels_) == 0
+    assert model.covariances_.shape[-1] == (3 if model.covariance_type_ == "spherical" else
+                                            model.n_modes_)  # fmt: skip
+    repeated = clone(model).fit(np.repeat(X, weights, axis=0))
+    assert repeated.selection_ == model.selection_
+    np.testing.assert_array_equal(repeated.labels_, np.repeat(model.labels_, weights))
+
+
+def test_start_without_shrinkage_is_the_papers():
+    points, labels = cap(60), np.arange(60) % 3
+    starts = [
+        _first_mixtures(points, np.ones(60), [labels], 3, "full", 1e-9, shrink)[0]
+        for shrink in (False, True)
+    ]
+    for number, mean in enumerate(starts[0].means):
+        tangents = naive_tangents(points[labels == number], mean)
+        expected = tangents.T @ tangents / 20
+        np.testing.assert_allclose(starts[0].covariances[number], expected, atol=1e-12)
+        assert not np.allclose(starts[1].covariances[number], expected, atol=1e-3)
+    X, _ = blobs(std=2.0)
+    values = [estimator(shrink_init=shrink).fit(X).history_[0] for shrink in (False, True)]
+    assert values[0]["log_likelihood"] != values[1]["log_likelihood"]

@@ -46,7 +46,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     model = make_model(replace(choice, parameters=parameters), data)
     with work.step("clustering", model):
         model.fit(data.X)
-        work.notes += anchor_notes(model, len(data))
+        work.notes += anchor_notes(model, len(data)) + _kernel_notes(last_step(model))
         clusters = np.asarray(last_step(model).labels_)
         table: dict[str, Iterable[Any]] = {"cluster": clusters.tolist()}
         if hasattr(model, "predict_proba"):
@@ -95,6 +95,15 @@ def _number_of_clusters(
             f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
         )
     return k, None
+
+
+def _kernel_notes(estimator: Any) -> list[str]:
+    """Return a note on the similarities that spectral clustering chose, if it did."""
+    choice = getattr(estimator, "kernel_choice_", None)
+    if choice is None:
+        return []
+    names = {"gaussian": "the Gaussian kernel", "shared_neighbors": "a graph of shared neighbours"}
+    return [f"Similarities: {names[choice['kernel']]}, because {choice['reason']}."]
 
 
 def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:

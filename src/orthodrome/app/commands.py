@@ -18,7 +18,7 @@ FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
 # Keys of the tables in ``models``, copied because importing ``models`` takes seconds.
 DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust", "pca")
-CLUSTERINGS = ("kernel-kmeans", "kmeans", "mixture", "spectral")
+CLUSTERINGS = ("spectral", "mixture", "kmeans", "kernel-kmeans")
 CLASSIFIERS = ("krrc", "perturbo", "nested-spheres")
 
 #: The command-line arguments, to show on the page.
@@ -279,7 +279,7 @@ def embed() -> None:
     *_fitting("clustering"),
 )
 def cluster() -> None:
-    """Cluster rows with kernel k-means, k-means or mixtures on the sphere, or spectrally.
+    """Cluster rows spectrally, with mixtures or k-means on the sphere, or with kernel k-means.
 
     Without -k, proposes a number of clusters. Writes clusters.csv, the fitted model and
     report.html. Labels are not used for clustering; if given, they are compared with the clusters,

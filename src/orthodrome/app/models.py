@@ -30,10 +30,10 @@ DECOMPOSITIONS: dict[str, type] = {
     "pca": KernelPCA,  # with the linear kernel
 }
 CLUSTERINGS: dict[str, type] = {
-    "kernel-kmeans": KernelKMeans,
-    "kmeans": HypersphericalKMeans,
-    "mixture": GeodesicMixture,
     "spectral": KernelSpectralClustering,
+    "mixture": GeodesicMixture,
+    "kmeans": HypersphericalKMeans,
+    "kernel-kmeans": KernelKMeans,
 }
 CLASSIFIERS: dict[str, type] = {
     "krrc": KernelRidgeRegressionClassifier,
@@ -135,6 +135,9 @@ def make_model(choice: Choice, data: Data) -> Any:
             raise ValueError(f"--method {choice.method} has no option --{name}.")
     if "kernel" in known:
         parameters["kernel"] = make_kernel(choice, data)
+        default = choice.kernel is None and choice.sigma is None and data.kind != "shapes"
+        if choice.method == "spectral" and default:
+            parameters["kernel"] = "auto"
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
             parameters.setdefault("centers", "intrinsic")  # the kernel has no pre-images
     if choice.method == "robust" and "p" in parameters:

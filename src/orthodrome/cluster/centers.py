@@ -40,6 +40,7 @@ class Flat:
     """Means in feature space, with Euclidean distances."""
 
     view: View
+    reseed: bool = True
     on_sphere = False
     needs_gram = True
     extra_inits = ()
@@ -69,6 +70,7 @@ class Sphere:
     """Karcher means on the sphere in feature space, with geodesic distances."""
 
     view: View
+    reseed: bool = True
     on_sphere = True
     needs_gram = True
     extra_inits = ()
@@ -97,6 +99,7 @@ class Inputs:
     """Centers that are feature vectors of inputs, with geodesic distances."""
 
     view: View
+    reseed: bool = True
     on_sphere = True
     needs_gram = False
     extra_inits = ("bounding-box",)
@@ -105,7 +108,9 @@ class Inputs:
     def centers(self) -> PreimageCenters:
         """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         view = self.view
-        return PreimageCenters(view.kernel, view.canonical.data, view.weights)
+        return PreimageCenters(
+            view.kernel, view.canonical.data, view.weights, keep_empty=not self.reseed
+        )
 
     def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
         """Return the index of the nearest input of each point."""
@@ -131,6 +136,7 @@ class Start:
 
     n_clusters: int
     init: Any
+    reseed: bool
     n_init: int
     random_state: Any
     owner: str
@@ -209,12 +215,14 @@ def fit_centers(
     on_sphere, needs_gram = geometry.on_sphere, geometry.needs_gram
     with rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
-        space = geometry(view)
+        space = geometry(view, start.reseed)
         centers = space.centers
     starts = start.labels(space, plan.k)  # not renumbered: errors name rows of `init`
     progress.advance(GRAM_FRACTION, "Gram matrix" if view.points is None else "features")
     with rows_renumbered(canonical.index):
-        runs = lloyd(centers, starts, plan.k, max_iter=max_iter, callback=report)
+        runs = lloyd(
+            centers, starts, plan.k, max_iter=max_iter, reseed=start.reseed, callback=report
+        )
     progress.advance(1.0, "k-means")
     best = min(runs, key=lambda run: run.inertia)
     labels, kept = numbered_by_first(best.labels)

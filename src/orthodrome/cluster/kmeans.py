@@ -118,7 +118,10 @@ class CenterClustering(
         elif isinstance(self.solver, str) and self.solver == "exact":
             request["solver"] = "dense"
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
-        start = geometries.Start(self.n_clusters, self.init, self.n_init, self.random_state, owner)
+        reseed = getattr(self, "reseed_empty", True)
+        start = geometries.Start(
+            self.n_clusters, self.init, reseed, self.n_init, self.random_state, owner
+        )
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             attributes, labels = geometries.fit_centers(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
@@ -359,6 +362,10 @@ class HypersphericalKMeans(CenterClustering):
         from the previous ones, points farthest from the previous ones, random points, points drawn
         uniformly from the bounding box of the data (for pre-images of vectors; this reproduces the
         figures of the paper), or the given points.
+    reseed_empty : bool, default=True
+        Whether a cluster that loses all its points restarts at the point farthest from its current
+        centre. With False, as in the paper's Algorithm 2, a pre-image centre stays where it is, and
+        clusters that end empty are dropped, with a warning.
     n_init : int, default=10
         Number of runs from different starts; the run with the smallest inertia is kept.
     max_iter : int, default=300
@@ -432,8 +439,6 @@ class HypersphericalKMeans(CenterClustering):
 
     With nystroem, the features of training and new points are normalised.
 
-    An empty cluster is given the point with the largest distance from its current centre.
-
     References
     ----------
     Courty, Burger and Marteau, "Geodesic Analysis on the Gaussian RKHS Hypersphere", ECML PKDD
@@ -451,7 +456,10 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
-    _PARAMETERS = CenterClustering._PARAMETERS | {"centers": choice("preimage", "intrinsic")}
+    _PARAMETERS = CenterClustering._PARAMETERS | {
+        "centers": choice("preimage", "intrinsic"),
+        "reseed_empty": choice(True, False),
+    }
 
     cluster_centers_: NDArray[Any]
     _centers_are_inputs_: bool
@@ -463,6 +471,7 @@ class HypersphericalKMeans(CenterClustering):
         *,
         centers: str = "preimage",
         init: Any = "k-means++",
+        reseed_empty: bool = True,
         n_init: int = 10,
         max_iter: int = 300,
         solver: Any = "auto",
@@ -486,6 +495,7 @@ class HypersphericalKMeans(CenterClustering):
             verbose=verbose,
         )
         self.centers = centers
+        self.reseed_empty = reseed_empty
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

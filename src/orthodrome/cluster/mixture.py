@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.canonical import Canonical, canonical_rows
 from .._core.checks import check_choice, check_integer, check_sample_weight, rows_renumbered
 from .._core.kinds import is_dask_array
-from .._core.parameters import choice, count_or_fraction, integer, positive
+from .._core.parameters import choice, count_or_fraction, integer, or_word, positive
 from .._core.progress import SILENT, Progress, tracked
 from .._core.random import as_random_state, draw_seeds
 from .._core.status import Status, warn_unless_converged
@@ -35,6 +36,7 @@ from ..eigen import Nystroem
 from ..gram import GramOperator, gram_operator
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
+from ..rows.base import spread_rows
 from ..rows.dask import over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._laws import COVARIANCES, Mixture
@@ -50,6 +52,11 @@ _SAMPLE_SIZE = 8192
 _MAX_LLOYD_ITER = 100
 # Division by smaller variances overflows.
 _MIN_FLOOR = 1e-140
+# Numbers of modes and of components that "auto" compares, with so many points and starts at most.
+_MODES, _MAX_COMPONENTS = (1, 2, 3, 4, 5, 6, 8, 10), 10
+_MAX_COMPARED, _N_COMPARED_STARTS = 1000, 2
+# Number of modes that "auto" uses for a single component, where there is nothing to compare.
+_ONE_COMPONENT_MODES = 5
 
 
 class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
@@ -68,18 +75,20 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of components.
-    n_modes : int or float in (0, 1), default=5
+    n_components : int or "auto", default=1
+        Number of components; "auto" chooses 2 to 10 by the criterion of the notes.
+    n_modes : int, float in (0, 1) or "auto", default="auto"
         Number of modes of kernel principal geodesic analysis (kPGA), the paper's Q; a fraction is
-        the part of the variance to explain. Modes without variance are dropped. With many modes the
+        the part of the variance to explain; "auto" chooses up to 10 by the criterion of the notes
+        (5 for a single component). Modes without variance are dropped. With many modes the
         components hardly overlap, memberships become 0 and 1, and EM returns its initial labels.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data, which
         ``Normalized(kernel)`` ensures for any kernel.
-    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        A full covariance for each component, one for all components, or diagonal or spherical ones.
+    covariance_type : {"full", "tied", "diag", "spherical", "auto"}, default="full"
+        A full covariance for each component, one for all components, diagonal or spherical ones, or
+        the best of these by the criterion of the notes.
         "tied" and "diag" compare directions in different tangent spaces by parallel transport along
         great circles from the mean of all data.
     mean_update : {"karcher", "likelihood"}, default="karcher"
@@ -96,6 +105,9 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         Initial clusters: those of kernel k-means from farthest-first points (as in the paper), of
         k-means from farthest-first points in the coordinates on the sphere (faster for large data),
         or by the nearest of random points.
+    shrink_init : bool, default=True
+        Whether initial covariances are shrunk towards the pooled covariance, so that small initial
+        clusters do not start nearly singular. False is the start of the paper.
     n_init : int, default=5
         Number of runs from different starts; the run with the largest likelihood is kept.
     reg_covar : float, default=1e-6
@@ -146,8 +158,11 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     history_ : list of dict
         Log-likelihood of the best run before and after each iteration, and the components that were
         restarted in it.
-    n_modes_ : int
-        Number of modes.
+    n_components_, n_modes_, covariance_type_ : int, int, str
+        Number of components, number of modes and covariance type, given or chosen.
+    selection_ : list of dict or None
+        The mixtures that were compared, best first: `n_components`, `n_modes`, `covariance_type`
+        and `criterion`. None if all of these were given.
     pga_ : KernelPGA
         The fitted analysis of the distinct rows of positive weight, sorted; with nystroem, its
         `X_fit_` are the anchors.
@@ -167,6 +182,18 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     if covariances are small compared with π². `score`, `bic` and `aic` compare only mixtures with
     the same kernel and the same modes.
 
+    "auto" fits all mixtures in question and compares their clusters by the ratio of the variances
+    between and within clusters (Caliński and Harabasz) in the feature space of the kernel,
+
+    .. math:: \frac{(T - W) / (k - 1)}{W / (n - k)}, \qquad
+        W = \sum_c \sum_{i \in c} \|\Phi(x_i) - m_c\|^2, \quad T = \sum_i \|\Phi(x_i) - m\|^2 .
+
+    The feature space has all modes, so the ratio is comparable between numbers of modes, which
+    likelihoods and `bic` are not: later modes are functions of the first ones, and a likelihood
+    always rewards a description of their shape by more modes and components. The mixtures that are
+    compared are fitted to at most 1000 points from two starts. :doc:`/defaults/mixture` has the
+    measurements.
+
     A component that loses all its points restarts at the point with the smallest likelihood. A
     warning names such components, and those that shrink to the floor of `reg_covar` in all
     directions.
@@ -177,7 +204,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     References
     ----------
     Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §5.2; Pennec,
-    "Intrinsic statistics on Riemannian manifolds", 2006.
+    "Intrinsic statistics on Riemannian manifolds", 2006; Caliński and Harabasz, "A dendrite
+    method for cluster analysis", 1974.
 
     Examples
     --------
@@ -185,7 +213,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     >>> from orthodrome import GeodesicMixture
     >>> from orthodrome.metrics import clustering_error
     >>> X, y = make_blobs(200, centers=3, random_state=0)
-    >>> model = GeodesicMixture(3, n_modes=2, random_state=0).fit(X)
+    >>> model = GeodesicMixture(3, random_state=0).fit(X)
     >>> clustering_error(y, model.labels_) < 0.1
     True
     >>> model.predict_proba(X[:2]).sum(axis=1).round(6)
@@ -193,28 +221,30 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     """
 
     _PARAMETERS = SOLVER_PARAMETERS | {
-        "n_components": integer(),
+        "n_components": or_word("auto", integer()),
         "n_init": integer(maximum=MAX_N_INIT),
         "max_iter": integer(),
         "tol": positive(or_zero=True),
         "reg_covar": positive(),
-        "covariance_type": choice(*COVARIANCES),
+        "covariance_type": choice(*COVARIANCES, "auto"),
         "mean_update": choice("karcher", "likelihood"),
         "assignment": choice("posterior", "density"),
         "init_params": choice("kernel-k-means", "k-means", "random"),
-        "n_modes": count_or_fraction(),
+        "n_modes": or_word("auto", count_or_fraction()),
+        "shrink_init": choice(True, False),
     }
 
     def __init__(
         self,
-        n_components: int = 1,
-        n_modes: int | float = 5,
+        n_components: int | str = 1,
+        n_modes: int | float | str = "auto",
         kernel: Any = "gaussian",
         *,
         covariance_type: str = "full",
         mean_update: str = "karcher",
         assignment: str = "posterior",
         init_params: str = "kernel-k-means",
+        shrink_init: bool = True,
         n_init: int = 5,
         reg_covar: float = 1e-6,
         tol: float = 1e-3,
@@ -226,13 +256,14 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
-        self.n_components = n_components
-        self.n_modes = n_modes
+        self.n_components: Any = n_components
+        self.n_modes: Any = n_modes
         self.kernel = kernel
         self.covariance_type = covariance_type
         self.mean_update = mean_update
         self.assignment = assignment
         self.init_params = init_params
+        self.shrink_init = shrink_init
         self.n_init = n_init
         self.reg_covar = reg_covar
         self.tol = tol
@@ -256,29 +287,32 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         canonical = canonical_of(rows, kernel) if isinstance(rows, ArrayRows) else None
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             pga = self.pga_ = self._analysis(rows, kernel, canonical, pga_seed)
-            modes = self.n_modes_ = max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
-            sample, points = canonical, over_rows(partial(unit_points, modes), pga.embedding_)
-            weights = rows.columns.get("weights") if sample is None else sample.weights
-            lazy = is_dask_array(points)  # the points then stay on the workers
-            point_rows = DaskRows.of(persisted(points)) if lazy else ArrayRows.of(points)
-            cloud = Cloud(point_rows.zip(weights=weights))
+            weights, sample = rows.columns.get("weights"), canonical
             if sample is None:  # EM reads the rows in blocks; initial labels come from a sample
                 chosen, counts = rows.spread(_SAMPLE_SIZE, weights)
                 sample = canonical_rows(rows.take(chosen), counts)
-                check_n_clusters(sample, self.n_components, owner, "n_components")
-                points = unit_points(modes, pga._new_points()(sample.data))
-            k = min(self.n_components, len(points))
-            with_gram = self.init_params == "kernel-k-means" and k > 1
-            gram = self._gram_of(sample) if with_gram else None
-            starts = initial_labels(self.init_params, points, sample.weights, gram, k, seeds)
+                self._check_n_components(sample)
+                coordinates = pga._new_points()(sample.data)
+            else:
+                weights, coordinates = sample.weights, pga.embedding_
+            modes = max(1, int(np.count_nonzero(pga.eigenvalues_ > 0)))
+            gram = self._gram_of(sample) if self._needs_gram() else None
+            start = partial(initial_labels, self.init_params, sample.weights, gram, seeds)
+            self._select(coordinates[:, :modes], sample.weights, gram, start)
+            to_sphere = partial(unit_points, self.n_modes_)
+            points, all_points = to_sphere(coordinates), over_rows(to_sphere, pga.embedding_)
+            lazy = is_dask_array(all_points)  # the points then stay on the workers
+            point_rows = DaskRows.of(persisted(all_points)) if lazy else ArrayRows.of(all_points)
+            starts = start(points, min(self.n_components_, len(points)))
             progress.advance(_PGA_FRACTION, "kPGA")
             attributes, labels, status = fit_mixture(
-                cloud,
+                Cloud(point_rows.zip(weights=weights)),
                 (points, sample.weights),
                 starts,
-                n_components=self.n_components,
-                covariance_type=self.covariance_type,
+                n_components=self.n_components_,
+                covariance_type=self.covariance_type_,
                 reg_covar=self.reg_covar,
+                shrink_init=self.shrink_init,
                 weighted=self.assignment == "posterior",
                 progress=progress,
                 mean_update=self.mean_update,
@@ -296,14 +330,57 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             )
         self._warn(status)
 
+    def _check_n_components(self, canonical: Canonical) -> None:
+        if self.n_components != "auto":
+            check_n_clusters(canonical, self.n_components, type(self).__name__, "n_components")
+
+    def _needs_gram(self) -> bool:
+        automatic = "auto" in (self.n_components, self.n_modes, self.covariance_type)
+        return self.n_components != 1 and (automatic or self.init_params == "kernel-k-means")
+
+    def _select(
+        self,
+        coordinates: NDArray[Any],
+        weights: NDArray[np.float64],
+        gram: GramOperator | None,
+        start: Callable[..., Any],
+    ) -> None:
+        """Choose the numbers of components and modes and the covariance type, if "auto"."""
+        n, available = coordinates.shape
+        kinds, modes = [self.covariance_type], [available]
+        components: list[Any] = [self.n_components]
+        if self.covariance_type == "auto":
+            kinds = list(COVARIANCES)
+        if self.n_components == "auto":
+            components = list(range(min(2, n), min(_MAX_COMPONENTS, n) + 1))
+        if self.n_modes == "auto":
+            modes = [q for q in _MODES if q <= available]
+        self.selection_ = None
+        if gram is not None and len(components) * len(modes) * len(kinds) > 1:
+            self.selection_ = compare_mixtures(
+                coordinates,
+                weights,
+                gram,
+                start,
+                (components, modes, kinds),
+                reg_covar=self.reg_covar,
+                shrink_init=self.shrink_init,
+            )
+        given = {"n_components": components[0], "n_modes": modes[-1], "covariance_type": kinds[0]}
+        best = self.selection_[0] if self.selection_ else given
+        self.n_components_, self.n_modes_ = int(best["n_components"]), int(best["n_modes"])
+        self.covariance_type_: str = best["covariance_type"]
+
     def _analysis(
         self, rows: Rows, kernel: Kernel, canonical: Canonical | None, seed: int
     ) -> KernelPGA:
         """Fit kPGA, to the distinct rows if they are in memory."""
         owner, solver, modes = type(self).__name__, self.solver, self.n_modes
         self._columns_ = None
+        if modes == "auto":
+            modes = _ONE_COMPONENT_MODES if self.n_components == 1 else _MODES[-1]
         if canonical is not None:
-            check_n_clusters(canonical, self.n_components, owner, "n_components")
+            self._check_n_components(canonical)
             if isinstance(modes, numbers.Integral):
                 modes = min(int(modes), len(canonical.weights))
             if isinstance(kernel, Precomputed):
@@ -326,7 +403,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         else:
             n, budget = rows.shape[0], self.memory_budget
             if isinstance(modes, numbers.Integral) and not rows.lazy:
-                self._check_memory(table_fits(n, int(modes), rows.dtype, budget), n, modes)
+                self._check_memory(table_fits(n, int(modes), rows.dtype, budget), n, int(modes))
             pga._fit_rows(rows, kernel, owner, SILENT)
             self._check_memory(rows.lazy or hasattr(pga, "embedding_"), n, pga.n_components_)
         columns = self._columns_
@@ -568,6 +645,96 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
 # ---------------------------------------------------------------------- fitting
 
 
+def compare_mixtures(
+    coordinates: NDArray[Any],
+    weights: NDArray[np.float64],
+    gram: GramOperator,
+    start: Callable[..., Any],
+    candidates: tuple[list[int], list[int], list[str]],
+    *,
+    reg_covar: float,
+    shrink_init: bool,
+) -> list[dict[str, Any]]:
+    """Return numbers of components and modes and covariance types with their criterion, best first.
+
+    ``start(points, k)`` returns initial labels of all points. The criterion is described in the
+    notes of :class:`GeodesicMixture`.
+    """
+    chosen, counts = spread_rows(len(weights), weights, _MAX_COMPARED)
+    coordinates, found = coordinates.astype(np.float64), []
+    components, modes, kinds = candidates
+    for k in components:
+        starts = [each[chosen] for each in start(exp_at_pole(coordinates), k)[:_N_COMPARED_STARTS]]
+        entries, labels = [], []
+        for q in modes:
+            points = exp_at_pole(coordinates[:, :q])
+            cloud = Cloud(ArrayRows.of(points[chosen]).zip(weights=counts))
+            floor = _floor(cloud, reg_covar)
+            options: dict[str, Any] = {"mean_update": "karcher", "floor": floor}
+            options |= {"tol": 1e-2, "max_iter": 50}
+            for kind in kinds:
+                firsts = _first_mixtures(
+                    points[chosen], counts, starts, k, kind, floor, shrink_init
+                )
+                fits = [expectation_maximization(cloud, first, **options) for first in firsts]
+                best = max(fits, key=lambda fit: fit.log_likelihood)
+                labels.append(_evaluate(best.mixture, "labels", True, points))
+                entries.append({"n_components": k, "n_modes": q, "covariance_type": kind})
+        ratios = variance_ratios(gram, weights, labels)
+        found += [
+            entry | {"criterion": ratio} for entry, ratio in zip(entries, ratios, strict=True)
+        ]
+    return sorted(found, key=lambda entry: -entry["criterion"])
+
+
+def variance_ratios(
+    gram: GramOperator, weights: NDArray[np.float64], labels: list[NDArray[np.int32]]
+) -> list[float]:
+    """Return the ratio of variances between and within clusters in feature space, for each labels.
+
+    0 for a single cluster. (Caliński and Harabasz, "A dendrite method for cluster analysis", 1974.)
+    """
+    numbered = [np.unique(each, return_inverse=True)[1] for each in labels]
+    sizes = np.array([each.max() + 1 for each in numbered])
+    members = np.hstack([np.eye(k)[each] for k, each in zip(sizes, numbered, strict=True)])
+    columns = np.column_stack([np.ones(len(weights)), members]) * weights[:, None]
+    products = np.asarray(gram @ columns, dtype=np.float64)
+    # squared norms of the means, times their weights; the first is the mean of all points
+    squares = np.einsum("ij,ij->j", columns, products) / columns.sum(axis=0)
+    of_means = np.add.reduceat(squares[1:], np.cumsum(sizes) - sizes)
+    of_points, n = float(weights @ gram.diagonal()), weights.sum()
+    between = np.maximum(of_means - squares[0], 0.0) / np.maximum(sizes - 1, 1)
+    least = np.finfo(np.float64).eps * abs(of_points)
+    within = np.maximum(of_points - of_means, least) / np.maximum(n - sizes, 1.0)
+    return np.where(sizes > 1, between / within, 0.0).tolist()
+
+
+def _floor(cloud: Cloud, reg_covar: float) -> float:
+    """Return the lower bound of the eigenvalues of covariances."""
+    variance = cloud.variance()
+    # if all points coincide, the floor is absolute
+    return max(reg_covar * variance if variance > 0 else float(reg_covar), _MIN_FLOOR)
+
+
+def _first_mixtures(
+    points: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    starts: list[NDArray[np.intp]],
+    n_components: int,
+    kind: str,
+    floor: float,
+    shrink: bool,
+) -> list[Mixture]:
+    """Return the initial mixture of each set of labels."""
+    masses, firsts = weights / weights.sum(), []
+    unit_mass = 1 / weights.sum() if shrink else 0.0
+    for start in starts:
+        memberships = np.zeros((n_components, len(start)))
+        memberships[start, np.arange(len(start))] = masses
+        firsts.append(first_mixture(points, memberships, kind, floor, unit_mass=unit_mass))
+    return firsts
+
+
 def fit_mixture(
     cloud: Cloud,
     sample: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -576,6 +743,7 @@ def fit_mixture(
     n_components: int,
     covariance_type: str,
     reg_covar: float,
+    shrink_init: bool,
     weighted: bool,
     progress: Progress,
     **options: Any,
@@ -586,16 +754,11 @@ def fit_mixture(
     :func:`expectation_maximization`.
     """
     points, weights = sample
-    variance = cloud.variance()
-    # if all points coincide, the floor is absolute
-    floor = max(reg_covar * variance if variance > 0 else float(reg_covar), _MIN_FLOOR)
-    masses, fits = weights / weights.sum(), []
-    for number, start in enumerate(starts):
-        memberships = np.zeros((n_components, len(start)))
-        memberships[start, np.arange(len(start))] = masses
-        first = first_mixture(
-            points, memberships, covariance_type, floor, unit_mass=1 / weights.sum()
-        )
+    floor, fits = _floor(cloud, reg_covar), []
+    firsts = _first_mixtures(
+        points, weights, starts, n_components, covariance_type, floor, shrink_init
+    )
+    for number, first in enumerate(firsts):
         fits.append(expectation_maximization(cloud, first, floor=floor, **options))
         progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
@@ -621,11 +784,11 @@ def fit_mixture(
 
 def initial_labels(
     init: str,
-    points: NDArray[np.float64],
     weights: NDArray[np.float64],
     gram: GramOperator | None,
-    k: int,
     seeds: list[int],
+    points: NDArray[np.float64],
+    k: int,
 ) -> list[NDArray[np.intp]]:
     """Return the initial labels of each run of EM; `gram` is for "kernel-k-means" only."""
     if k == 1:
@@ -635,8 +798,8 @@ def initial_labels(
     def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
 
-    if gram is not None:
-        centers = FlatCenters(gram, weights)
+    if init == "kernel-k-means":
+        centers = FlatCenters(gram, weights)  # type: ignore[arg-type]
         squared = centers.squared_from
     starts = []
     for seed in seeds:
@@ -646,7 +809,7 @@ def initial_labels(
             starts.append(means.fit(points, sample_weight=weights).labels_)
         else:
             starts.append(np.argmin(squared(chosen), axis=1))
-    if gram is not None:
+    if init == "kernel-k-means":
         return [run.labels for run in lloyd(centers, starts, k, max_iter=_MAX_LLOYD_ITER)]
     return starts
 

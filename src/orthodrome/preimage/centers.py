@@ -51,14 +51,26 @@ class PreimageCenters(Centers):
         Weights.
     max_iter : int
         The maximum number of fixed-point iterations.
+    keep_empty : bool
+        Whether the centre of a cluster that loses its points stays where it is. Otherwise the
+        cluster has no centre.
     """
 
-    def __init__(self, kernel: Kernel, X: Array, weights: Floats, *, max_iter: int = 2000) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Array,
+        weights: Floats,
+        *,
+        max_iter: int = 2000,
+        keep_empty: bool = False,
+    ) -> None:
         self.domain = domain_of(kernel, X)
         self.kernel = self.domain.kernel
         self.X = self.domain.points
         self.weights = weights
         self.max_iter = max_iter
+        self.keep_empty = keep_empty
         eps = float(np.finfo(self.X.dtype).eps)
         self.rounding = 32 * eps * self.domain.largest_square
 
@@ -100,9 +112,10 @@ class PreimageCenters(Centers):
                 run.settled = self._settle(run, p)
             else:
                 self._step(run, p)
-            run.centers.labels, run.fresh = run.labels.copy(), sums == 0
+            missing = (sums == 0) & (run.fresh | (not self.keep_empty))
+            run.centers.labels, run.fresh = run.labels.copy(), missing
             run.squared = self.squared(run.centers.points)
-            run.squared[:, sums == 0] = np.inf
+            run.squared[:, missing] = np.inf
 
     def _step(self, run: Run, p: Floats) -> None:
         """Move each centre by one fixed-point step; fresh centres move to the mean."""

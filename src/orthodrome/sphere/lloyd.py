@@ -113,12 +113,13 @@ def lloyd(
     k: int,
     *,
     max_iter: int,
+    reseed: bool = True,
     callback: Callback | None = None,
 ) -> list[Run]:
     """Iterate from every start until no label changes and no centre moves.
 
     A point changes its cluster only if another centre is nearer by more than the rounding error, so
-    that ties do not cycle. An empty cluster gets the point that is farthest from its centre.
+    that ties do not cycle.
 
     Parameters
     ----------
@@ -130,6 +131,8 @@ def lloyd(
         The number of clusters.
     max_iter : int
         The maximum number of iterations.
+    reseed : bool, default=True
+        Whether an empty cluster gets the point that is farthest from its centre.
     callback : callable, optional
         Called after each iteration with a dict of ``n_iter``, ``n_done`` (converged runs) and
         ``n_runs``.
@@ -148,7 +151,7 @@ def lloyd(
             for labels in starts[first : first + group_size]
         ]
         runs += group
-        _iterate(geometry, group, max_iter, callback)
+        _iterate(geometry, group, max_iter, reseed, callback)
         best = min(runs, key=lambda run: run.inertia)
         for run in runs:
             if run is not best:  # free memory
@@ -165,14 +168,16 @@ def numbered_by_first(labels: Array) -> tuple[NDArray[np.int32], Indices]:
     return number[inverse], present[order]
 
 
-def _iterate(geometry: Centers, runs: list[Run], max_iter: int, callback: Callback | None) -> None:
+def _iterate(
+    geometry: Centers, runs: list[Run], max_iter: int, reseed: bool, callback: Callback | None
+) -> None:
     """Advance runs together until all have converged."""
     active = list(runs)
     for n_iter in range(1, max_iter + 1):
         geometry.advance(active)
         for run in active:
             run.n_iter = n_iter
-            changed = _relabel(geometry, run)
+            changed = _relabel(geometry, run, reseed)
             run.history.append({"inertia": run.inertia, "n_changed": changed})
             run.status = _status(run, changed)
         active = [run for run in active if not run.status.converged]
@@ -196,8 +201,11 @@ def _status(run: Run, changed: int) -> Status:
     return Status.ROUNDING if unchanged else Status.MAX_ITER
 
 
-def _relabel(geometry: Centers, run: Run) -> int:
-    """Assign points to the nearest centres, fill empty clusters; return the number of changes."""
+def _relabel(geometry: Centers, run: Run, reseed: bool) -> int:
+    """Assign points to the nearest centres; return the number of changes.
+
+    With `reseed`, empty clusters are filled.
+    """
     before, nearest = run.labels, np.argmin(run.squared, axis=1)
     smallest = run.squared[np.arange(len(before)), nearest]
     better = smallest < run.at_labels(run.squared) - geometry.rounding
@@ -206,7 +214,7 @@ def _relabel(geometry: Centers, run: Run) -> int:
     run.inertia = geometry.inertia(run)
     counted = geometry.weights > 0
     sizes = np.bincount(run.labels[counted], minlength=run.squared.shape[1])
-    for cluster in np.flatnonzero(sizes == 0):
+    for cluster in np.flatnonzero(sizes == 0) if reseed else ():
         movable = np.where(counted & (sizes[run.labels] > 1), squared, -np.inf)
         farthest = int(np.argmax(movable))
         if not movable[farthest] > geometry.rounding:
