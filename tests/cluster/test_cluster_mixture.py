@@ -204,11 +204,13 @@ def test_criterion_is_the_variance_ratio_in_feature_space():
     X, y = blobs(90)
     weights = 1.0 + np.arange(90) % 3
     repeated = np.repeat(np.arange(90), weights.astype(int))
-    labels = [y, np.arange(90) % 5, np.zeros(90, dtype=int)]
-    found = variance_ratios(DenseGram(X @ X.T), weights, labels)
-    for ratio, each in zip(found, labels[:2], strict=False):
+    labels = [y, np.arange(90) % 3]
+    found = variance_ratios(DenseGram(X @ X.T), weights, labels, 3)
+    for ratio, each in zip(found, labels, strict=True):
         assert ratio == pytest.approx(calinski_harabasz_score(X[repeated], each[repeated]))
-    assert found[2] == 0
+    with_empty = variance_ratios(DenseGram(X @ X.T), weights, labels, 5)
+    assert np.all(np.array(with_empty) < found)
+    assert variance_ratios(DenseGram(X @ X.T), weights, [0 * y], 1) == [0]
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, "precomputed"], ids=repr)

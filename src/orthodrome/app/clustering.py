@@ -17,7 +17,7 @@ from ..plots.report import Block, Section, Table, Text
 from .baselines import clustering_lines, compare_clusterings
 from .cluster_number import Evidence, propose_clusters
 from .inputs import Data, InputError
-from .models import Choice, anchor_notes, last_step, make_model
+from .models import MAX_EXACT_ROWS, Choice, anchor_notes, last_step, make_model
 from .results import Report, Result, Work, count, opening, scatter, shapes_section, table_and_model
 
 
@@ -39,14 +39,19 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     Result
         The fitted model, the table of clusters and the page.
     """
-    work = Work(report, number=2, clustering=8, baselines=1, picture=2)
+    work = Work(report, number=2, method=4, clustering=8, baselines=1, picture=2)
     parameters = dict(choice.parameters)
     k, evidence = _number_of_clusters(data, choice, parameters.pop("n_clusters", None), work)
     parameters["n_components" if choice.method == "mixture" else "n_clusters"] = k
+    if choice.method == "auto":
+        with work.step("method"):
+            method, reason = _automatic_method(data, replace(choice, parameters=parameters))
+            choice = replace(choice, method=method)
+            work.notes.append(reason)
     model = make_model(replace(choice, parameters=parameters), data)
     with work.step("clustering", model):
         model.fit(data.X)
-        work.notes += anchor_notes(model, len(data)) + _kernel_notes(last_step(model))
+        work.notes += anchor_notes(model, len(data))
         clusters = np.asarray(last_step(model).labels_)
         table: dict[str, Iterable[Any]] = {"cluster": clusters.tolist()}
         if hasattr(model, "predict_proba"):
@@ -97,13 +102,23 @@ def _number_of_clusters(
     return k, None
 
 
-def _kernel_notes(estimator: Any) -> list[str]:
-    """Return a note on the similarities that spectral clustering chose, if it did."""
-    choice = getattr(estimator, "kernel_choice_", None)
-    if choice is None:
-        return []
-    names = {"gaussian": "the Gaussian kernel", "shared_neighbors": "a graph of shared neighbours"}
-    return [f"Similarities: {names[choice['kernel']]}, because {choice['reason']}."]
+def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
+    """Return the method for --method auto, and a note with the reason.
+
+    It is spectral clustering if this prefers a graph of shared neighbours to a Gaussian kernel,
+    otherwise kernel k-means, which is better for round clusters; see docs/defaults/clustering.md.
+    """
+    given = choice.kernel is not None or choice.sigma is not None or data.kind == "shapes"
+    if given or choice.parameters["n_clusters"] < 2 or len(data) > MAX_EXACT_ROWS:
+        return "kernel-kmeans", (
+            "Method: kernel k-means, the default for landmarks, a given kernel, a single cluster "
+            f"and more than {MAX_EXACT_ROWS} rows."
+        )
+    model = make_model(replace(choice, method="spectral"), data).fit(data.X)
+    found = last_step(model).kernel_choice_
+    if found["kernel"] == "gaussian":
+        return "kernel-kmeans", f"Method: kernel k-means, because {found['reason']}."
+    return "spectral", f"Method: spectral clustering, because {found['reason']}."
 
 
 def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:

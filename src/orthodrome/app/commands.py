@@ -18,7 +18,7 @@ FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
 # Keys of the tables in ``models``, copied because importing ``models`` takes seconds.
 DECOMPOSITIONS = ("kpga", "kpca", "kpns", "robust", "pca")
-CLUSTERINGS = ("spectral", "mixture", "kmeans", "kernel-kmeans")
+CLUSTERINGS = ("auto", "spectral", "mixture", "kmeans", "kernel-kmeans")
 CLASSIFIERS = ("krrc", "perturbo", "nested-spheres")
 
 #: The command-line arguments, to show on the page.
@@ -281,9 +281,10 @@ def embed() -> None:
 def cluster() -> None:
     """Cluster rows spectrally, with mixtures or k-means on the sphere, or with kernel k-means.
 
-    Without -k, proposes a number of clusters. Writes clusters.csv, the fitted model and
-    report.html. Labels are not used for clustering; if given, they are compared with the clusters,
-    as are k-means and a Gaussian mixture of the columns.
+    --method auto uses spectral clustering if a graph of shared neighbours shows separate groups,
+    otherwise kernel k-means. Without -k, proposes a number of clusters. Writes clusters.csv, the
+    fitted model and report.html. Labels are not used for clustering; if given, they are compared
+    with the clusters, as are k-means and a Gaussian mixture of the columns.
     """
 
 

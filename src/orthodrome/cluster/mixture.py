@@ -680,7 +680,7 @@ def compare_mixtures(
                 best = max(fits, key=lambda fit: fit.log_likelihood)
                 labels.append(_evaluate(best.mixture, "labels", True, points))
                 entries.append({"n_components": k, "n_modes": q, "covariance_type": kind})
-        ratios = variance_ratios(gram, weights, labels)
+        ratios = variance_ratios(gram, weights, labels, k)
         found += [
             entry | {"criterion": ratio} for entry, ratio in zip(entries, ratios, strict=True)
         ]
@@ -688,25 +688,25 @@ def compare_mixtures(
 
 
 def variance_ratios(
-    gram: GramOperator, weights: NDArray[np.float64], labels: list[NDArray[np.int32]]
+    gram: GramOperator, weights: NDArray[np.float64], labels: list[NDArray[np.int32]], k: int
 ) -> list[float]:
-    """Return the ratio of variances between and within clusters in feature space, for each labels.
+    """Return, for each labels, the ratio of variances between and within k clusters.
 
-    0 for a single cluster. (Caliński and Harabasz, "A dendrite method for cluster analysis", 1974.)
+    Variances are those in feature space. Some clusters may be empty. 0 for k = 1. (Caliński and Harabasz, "A dendrite method for cluster
+    analysis", 1974.)
     """
-    numbered = [np.unique(each, return_inverse=True)[1] for each in labels]
-    sizes = np.array([each.max() + 1 for each in numbered])
-    members = np.hstack([np.eye(k)[each] for k, each in zip(sizes, numbered, strict=True)])
+    members = np.hstack([np.eye(k)[each] for each in labels])
     columns = np.column_stack([np.ones(len(weights)), members]) * weights[:, None]
     products = np.asarray(gram @ columns, dtype=np.float64)
+    masses = np.maximum(columns.sum(axis=0), np.finfo(np.float64).tiny)
     # squared norms of the means, times their weights; the first is the mean of all points
-    squares = np.einsum("ij,ij->j", columns, products) / columns.sum(axis=0)
-    of_means = np.add.reduceat(squares[1:], np.cumsum(sizes) - sizes)
+    squares = np.einsum("ij,ij->j", columns, products) / masses
+    of_means = squares[1:].reshape(len(labels), k).sum(axis=1)
     of_points, n = float(weights @ gram.diagonal()), weights.sum()
-    between = np.maximum(of_means - squares[0], 0.0) / np.maximum(sizes - 1, 1)
+    between = np.maximum(of_means - squares[0], 0.0) / max(k - 1, 1)
     least = np.finfo(np.float64).eps * abs(of_points)
-    within = np.maximum(of_points - of_means, least) / np.maximum(n - sizes, 1.0)
-    return np.where(sizes > 1, between / within, 0.0).tolist()
+    within = np.maximum(of_points - of_means, least) / max(n - k, 1.0)
+    return list(between / within) if k > 1 else [0.0] * len(labels)
 
 
 def _floor(cloud: Cloud, reg_covar: float) -> float:
