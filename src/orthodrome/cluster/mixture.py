@@ -692,8 +692,8 @@ def variance_ratios(
 ) -> list[float]:
     """Return, for each labels, the ratio of variances between and within k clusters.
 
-    Variances are those in feature space. Some clusters may be empty. 0 for k = 1. (Caliński and Harabasz, "A dendrite method for cluster
-    analysis", 1974.)
+    Variances are those in feature space. Some clusters may be empty. The ratio is 0 for k = 1.
+    (Caliński and Harabasz, "A dendrite method for cluster analysis", 1974.)
     """
     members = np.hstack([np.eye(k)[each] for each in labels])
     columns = np.column_stack([np.ones(len(weights)), members]) * weights[:, None]
