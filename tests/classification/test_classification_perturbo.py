@@ -77,9 +77,6 @@ def test_truncated_residuals(n_components):
         np.testing.assert_allclose(model.loo_residuals_[order, c], expected, rtol=1e-9)
 
 
-# ------------------------------------------------------------------ geodesic leave-one-out
-
-
 QUICK = {(0.0, 0.7), (0.1, 1.5), (1.0, 5.0)}
 ALPHAS_AND_SIGMAS = [
     pytest.param(alpha, sigma, marks=[] if (alpha, sigma) in QUICK else pytest.mark.slow)
@@ -140,9 +137,6 @@ def test_data_sets_of_the_paper(name, bound, geodesic):
     model = make_pipeline(StandardScaler(), PerTurbo(geodesic=geodesic))
     splits = StratifiedShuffleSplit(3, test_size=0.5, random_state=0)
     assert 1 - cross_val_score(model, bunch.data, bunch.target, cv=splits).mean() < bound
-
-
-# ------------------------------------------------------------------ probabilities
 
 
 def test_the_temperature_maximises_the_likelihood():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -43,6 +44,9 @@ DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1,
 
 #: Multiples of the kernel's scale for ``sigmas="auto"``.
 SIGMA_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+# Maximum number of leave-one-out residuals to keep: 128 MiB in float64.
+_MAX_RESIDUALS = 2**24
 
 # Fraction of the progress bar for the decompositions; leave-one-out follows.
 _SPECTRA_FRACTION = 0.6
@@ -157,8 +161,8 @@ def _as_slice(numbers: Indices) -> Any:
 
 def _left_out_blocks(
     training: TrainingPoints, group: ClassGroup, rules: Rules, alphas: Floats
-) -> Iterator[tuple[slice, Floats, Floats]]:
-    """Yield blocks of points, their residuals from the classes of a group, and k(x, x).
+) -> Iterator[tuple[Indices, Floats, Floats]]:
+    """Yield numbers of points, their residuals from the classes of a group, and k(x, x).
 
     Points that span one of these classes are left out of it. Residuals have shape (G, m, A).
     """
@@ -167,80 +171,104 @@ def _left_out_blocks(
     gains = rules.filter.gains(group.spectrum, absolute)
     subspace = group.subspace(group.spectrum.directions())
     G, n, A = left_out.shape
-    members, own_class = group.members.ravel(), np.repeat(np.arange(G), n)
-    for block in row_blocks(len(training.index), G * max(n, A)):
-        index = training.index[block]
+    numbers, members = np.arange(len(training.index)), group.members.ravel()
+    if G == 1:
+        yield members, left_out, group.diagonals[0]
+        numbers = np.delete(numbers, members)
+    for block in row_blocks(len(numbers), G * max(n, A)):
+        which = numbers[block]
+        index = training.index[which]
         with rows_renumbered(index):
             if training.gram is not None:
                 new, diagonal = training.gram[index], np.diagonal(training.gram)[index]
             else:
                 if training.prepared is None:
-                    new = group.kernel.prepare(training.data[block])
+                    new = group.kernel.prepare(training.data[which])
                 else:
-                    new = training.prepared[block]
+                    new = training.prepared[_as_slice(which)]
                 diagonal = group.kernel.diagonal(new)
             check_overflow(diagonal)
             residuals = subspace.captured(new, gains)
         np.subtract(diagonal[:, None], residuals, out=residuals)
-        inside = np.flatnonzero((members >= block.start) & (members < block.stop))
-        places = own_class[inside], members[inside] - block.start
-        residuals[places] = left_out.reshape(-1, A)[inside]
-        yield block, residuals, diagonal
+        if G > 1:
+            inside = np.flatnonzero((members >= which[0]) & (members <= which[-1]))
+            own_class = np.repeat(np.arange(G), n)[inside]
+            residuals[own_class, members[inside] - which[0]] = left_out.reshape(-1, A)[inside]
+        yield which, residuals, diagonal
 
 
-@dataclass(frozen=True)
-class _Margins:
-    """Smallest leave-one-out residuals of each point, shape (n, n_alphas).
+class _Smallest:
+    """Smallest leave-one-out residuals of each point for each α.
 
     ``own`` is the residual from the point's own class; ``before`` and ``after`` are the smallest
-    residuals from the classes with smaller and larger numbers. ``diagonal`` is k(x, x).
+    residuals from the classes with smaller and larger numbers.
     """
 
-    own: Floats
-    before: Floats
-    after: Floats
-    diagonal: Floats
+    def __init__(self, owners: Indices, n_alphas: int) -> None:
+        self.owners = owners
+        self.own, self.before, self.after = np.full((3, len(owners), n_alphas), np.inf)
 
-    def update(self, block: slice, classes: Indices, owners: Indices, residuals: Floats) -> None:
-        """Include the residuals of a block of points from these classes, shape (G, m, A)."""
-        own, before, after = self.own[block], self.before[block], self.after[block]
-        first, last = np.searchsorted(classes, owners), np.searchsorted(classes, owners, "right")
-        has_own = first < last
-        own[has_own] = residuals[first[has_own], np.flatnonzero(has_own)]
-        smallest = residuals.min(axis=0)
-        for side, whole in ((before, first == len(classes)), (after, last == 0)):
-            np.minimum(side, smallest, out=side, where=whole[:, None])
+    def include(self, points: Indices, classes: Indices, residuals: Floats) -> None:
+        """Include the residuals of points from these classes, shape (G, m, A)."""
+        first = np.searchsorted(classes, self.owners[points])
+        last = np.searchsorted(classes, self.owners[points], side="right")
+        has_own = np.flatnonzero(first < last)
+        self.own[points[has_own]] = residuals[first[has_own], has_own]
+        smallest, numbers = residuals.min(axis=0), np.arange(len(classes))[:, None]
         mixed = np.flatnonzero((first < len(classes)) & (last > 0))
-        numbers = np.arange(len(classes))[:, None]
-        for side, mask in ((before, numbers < first[mixed]), (after, numbers >= last[mixed])):
-            found = np.where(mask[..., None], residuals[:, mixed], np.inf).min(axis=0)
-            side[mixed] = np.minimum(side[mixed], found)
+        for side, is_whole, mask in (
+            (self.before, first == len(classes), numbers < first[mixed]),
+            (self.after, last == 0, numbers >= last[mixed]),
+        ):
+            whole = points[is_whole]
+            side[whole] = np.minimum(side[whole], smallest[is_whole])
+            if len(classes) > 1:
+                found = np.where(mask[..., None], residuals[:, mixed], np.inf).min(axis=0)
+                side[points[mixed]] = np.minimum(side[points[mixed]], found)
 
-    def correct(self) -> NDArray[np.bool_]:
+    def correct(self, diagonal: Floats) -> NDArray[np.bool_]:
         """Return whether the own class is the first of those with the smallest residual."""
         smallest = np.minimum(np.minimum(self.before, self.after), self.own)
-        allowed = smallest + TIE_TOL * np.abs(self.diagonal)[:, None]
+        allowed = smallest + TIE_TOL * np.abs(diagonal)[:, None]
         return (self.own <= allowed) & (self.before > allowed)
 
 
-def _leave_one_out_scores(
+@dataclass(frozen=True)
+class _LeaveOneOut:
+    """Leave-one-out results of a kernel.
+
+    ``scores`` is the weighted accuracy for each α. ``residuals`` has shape (n_classes, n, A); it is
+    None if it is too large to be kept. ``diagonal`` is k(x, x).
+    """
+
+    scores: Floats
+    residuals: Floats | None
+    diagonal: Floats
+
+
+def _leave_one_out(
     training: TrainingPoints,
     groups: list[ClassGroup],
     rules: Rules,
     alphas: Floats,
-    report: Report,
-) -> Floats:
-    """Return the weighted leave-one-out accuracy for each α."""
-    shape = (len(training.index), len(alphas))
-    own, before, after = (np.full(shape, np.inf) for _ in range(3))
-    found = _Margins(own, before, after, np.zeros(shape[0]))
-    over_groups(lambda i: groups[i].spectrum, [group.index.shape for group in groups])
+    report: Report = lambda fraction: None,
+) -> _LeaveOneOut:
+    """Return the leave-one-out results of a kernel for each α; of a single α, with residuals."""
+    n, shapes = len(training.index), [group.index.shape for group in groups]
+    shape = (sum(G for G, _ in shapes), n, len(alphas))
+    keep = len(alphas) == 1 or math.prod(shape) <= _MAX_RESIDUALS
+    kept = np.empty(shape) if keep else None
+    smallest, diagonal = _Smallest(training.owners, len(alphas)), np.zeros(n)
+    over_groups(lambda i: groups[i].spectrum, shapes)
     for number, group in enumerate(groups):
-        for block, residuals, diagonal in _left_out_blocks(training, group, rules, alphas):
-            found.update(block, group.classes, training.owners[block], residuals)
-            found.diagonal[block] = np.maximum(found.diagonal[block], diagonal)
+        for points, residuals, squares in _left_out_blocks(training, group, rules, alphas):
+            smallest.include(points, group.classes, residuals)
+            diagonal[points] = np.maximum(diagonal[points], squares)
+            if kept is not None:
+                kept[group.classes[:, None], points] = residuals
         report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (number + 1) / len(groups))
-    return training.weights @ found.correct() / training.weights.sum()
+    scores = training.weights @ smallest.correct(diagonal) / training.weights.sum()
+    return _LeaveOneOut(scores, kept, diagonal)
 
 
 @dataclass(frozen=True)
@@ -265,31 +293,31 @@ def _judge(
     rules: Rules,
     alpha: float,
     residuals_of: Callable[[Any], Floats],
+    found: _LeaveOneOut | None = None,
+    number: int = 0,
 ) -> _Judgement:
-    """Return leave-one-out results of all training rows, for one α.
+    """Return leave-one-out results of all training rows for one α.
 
-    Rows of weight 0 that equal no other row are treated as new points.
+    Use the α with index `number` of the results, if these have residuals. Rows of weight 0 that
+    equal no other row are treated as new points.
     """
-    n_classes = sum(len(group.classes) for group in groups)
-    residuals, largest = np.empty((len(training.index), n_classes)), np.zeros(len(training.index))
-    for group in groups:
-        for block, found, diagonal in _left_out_blocks(training, group, rules, np.array([alpha])):
-            residuals[block, group.classes] = found[..., 0].T
-            largest[block] = np.maximum(largest[block], diagonal)
-    residuals = tie_within_rounding(residuals, largest)
-    correct = np.argmin(residuals, axis=1) == training.owners
-    score = float(training.weights @ correct / training.weights.sum())
+    if found is None or found.residuals is None:
+        found, number = _leave_one_out(training, groups, rules, np.array([alpha])), 0
+    assert found.residuals is not None  # they are kept for a single α
+    residuals = tie_within_rounding(found.residuals[..., number].T, found.diagonal)
     expanded = residuals[training.inverse]
     if training.unmatched.shape[0]:
         expanded[training.inverse < 0] = residuals_of(training.unmatched)
+    score = float(found.scores[number])
     return _Judgement(score, expanded, None, training.index, training.owners, training.weights)
 
 
 def _best_trial(
     training: TrainingPoints, kernels: list[Kernel], rules: Rules, report: Report
-) -> tuple[Kernel, list[ClassGroup], int, list[Floats]]:
-    """Return the best kernel, its classes, the index of its best α, and all scores."""
-    scores = []
+) -> tuple[Kernel, list[ClassGroup], _LeaveOneOut, list[Floats]]:
+    """Return the best kernel, its classes and leave-one-out results, and the scores of all."""
+    best: tuple[Kernel, _LeaveOneOut] | None = None
+    scores: list[Floats] = []
     for i, kernel in enumerate(kernels):
 
         def report_part(fraction: float, done: int = i) -> None:
@@ -297,12 +325,15 @@ def _best_trial(
 
         groups = _decompose(training, kernel, rules, report_part)
         alphas = rules.candidates(groups)
-        scores.append(_leave_one_out_scores(training, groups, rules, alphas, report_part))
-    # among ties, use the last kernel and its largest α, which smooth most; allow for rounding
-    best, number = np.argwhere(np.array(scores) >= np.max(scores) - 1e-12)[-1]
-    if best < len(kernels) - 1:  # keeping all decompositions would need too much memory
-        groups = _decompose(training, kernels[best], rules, report)
-    return kernels[best], groups, int(number), scores
+        found = _leave_one_out(training, groups, rules, alphas, report_part)
+        # among ties, use the last kernel, which smooths most; allow for rounding errors of sums
+        if best is None or found.scores.max() >= best[1].scores.max() - 1e-12:
+            best = kernel, found
+        scores.append(found.scores)
+    assert best is not None  # there is at least one kernel
+    if best[0] is not kernels[-1]:  # to keep the decompositions would need too much memory
+        groups = _decompose(training, best[0], rules, report)
+    return best[0], groups, best[1], scores
 
 
 def _fitted_attributes(
@@ -427,21 +458,19 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
             report = partial(progress.advance, name="classes")
             # fit must raise for a point antipodal to the reference of another class
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
-            if chooses or len(kernels) > 1:
-                kernel, groups, number, scores = _best_trial(training, kernels, rules, report)
-            else:
-                kernel, number = kernels[0], 0
+            if not chooses and len(kernels) == 1:
+                kernel = kernels[0]
                 groups = _decompose(training, kernel, rules, report)
+                self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, 0))
+                kept, parameters = replace(training, prepared=None), self.get_params(deep=False)
+                self._later_ = {"training": kept, "parameters": parameters}
+                return
+            kernel, groups, found, scores = _best_trial(training, kernels, rules, report)
+            # among ties, use the largest α, which smooths most
+            number = int(np.flatnonzero(found.scores >= found.scores.max() - 1e-12)[-1])
             self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, number))
-            if chooses or len(kernels) > 1:
-                judgement = _judge(training, groups, rules, self.alpha_, self._residuals)
-                self._later_ = {"judgement": judgement, "scores": scores}
-            else:
-                parameters = self.get_params(deep=False)
-                self._later_ = {
-                    "training": replace(training, prepared=None),
-                    "parameters": parameters,
-                }
+            judgement = _judge(training, groups, rules, self.alpha_, self._residuals, found, number)
+            self._later_ = {"judgement": judgement, "scores": scores}
 
     def _trial_kernels(self, kernel: Kernel, exact: bool) -> list[Kernel]:
         """Return the fitted kernels to choose from, and set ``sigmas_``."""
