@@ -200,20 +200,21 @@ def test_unusable_files_raise_before_the_first_pass(tmp_path):
     assert operator.n_rows == 0
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("Estimator", [KernelPCA, KernelPGA])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_estimators_go_on_from_a_checkpoint(Estimator, tmp_path):
+def test_estimators_go_on_from_a_checkpoint(Estimator, dtype, tmp_path):
     def fit(n_passes=4, data=0, sigma=2.0, sample_weight=WEIGHTS, path=tmp_path / "run"):
         settings = {"n_passes": n_passes, "tol": 0, "block_size": BLOCK, "random_state": 0}
         solver = Hebbian(checkpoint=path, **settings)
         estimator = Estimator(R, Gaussian(sigma=sigma), solver=solver)
-        return estimator.fit(points(data), sample_weight=sample_weight)
+        return estimator.fit(points(data).astype(dtype), sample_weight=sample_weight)
 
     fit(2)
     resumed, whole = fit(), fit(path=None)
     for name in ("eigenvalues_", "embedding_", "dual_coef_", "n_iter_"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
-    for other in ({"data": 1}, {"sigma": 2.5}, {"sample_weight": None}):
+    for other in ({"data": 1}, {"sigma": 2.01}, {"sample_weight": None}):
         with pytest.raises(ValueError, match="checkpoint of a run on another matrix"):
             fit(**other)
 

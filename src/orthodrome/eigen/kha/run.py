@@ -316,7 +316,9 @@ def check_same_matrix(state: State, operator: Any, what: str) -> None:
     sample = _spaced(operator.shape[0])
     expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
     stored = state.projections[:, sample]
-    allowed = (1e-6 if operator.dtype == np.float64 else 1e-2) * np.abs(state.projections).max()
+    rounding = operator.rounding() * np.abs(state.coefficients).sum(axis=1, keepdims=True)
+    tolerance = 1e-6 if operator.dtype == np.float64 else 1e-4
+    allowed = tolerance * np.abs(state.projections).max() + rounding
     if not np.all(np.abs(expected - stored) <= allowed):
         raise ValueError(
             f"{what} on another matrix. Continue with the same data, kernel and weights, or start "
