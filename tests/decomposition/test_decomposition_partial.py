@@ -165,7 +165,7 @@ BAD = {  # what is given, weights, message
     ),
     "narrow": (data(n=10)[:, :-1], None, "features"),
     "late": (lambda: iter([data(n=10), data(n=10)[:, :-1]]), None, "same shape|features"),
-    "huge": (1e200 * data(n=10), None, r"row (30|1000) .*so large"),
+    "huge": (1e200 * data(n=10), None, r"[Rr]ow (30|1000) .*so large"),
     "negative": (data(n=10), -np.ones(10), "negative"),
     "lines": (lambda: iter([[1.0, 2.0], [3.0, 4.0]]), None, "must have at least two dimensions"),
     "iterator": (lambda: iter(TWO), np.ones(4), "iterator"),

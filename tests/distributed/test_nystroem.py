@@ -170,7 +170,7 @@ def test_models_are_saved_without_their_rows(tmp_path):
     save(mixture, tmp_path / "mixture")
     np.testing.assert_array_equal(load(tmp_path / "mixture").predict(X), mixture.labels_)
     exact = KernelPCA(2, solver="krylov").fit(chunked(X, 300))
-    with pytest.raises(ValueError, match=r"X_fit_ is a dask array.*solver='nystroem'"):
+    with pytest.raises(ValueError, match=r"X_fit_ is of class dask.*solver='nystroem'"):
         save(exact, tmp_path / "exact")
 
 

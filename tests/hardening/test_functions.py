@@ -231,6 +231,7 @@ CASES = calls(
     ),
     case(spaces.find_mirrored, X=SHAPES, mean=SHAPES[0]),
     case(spaces.estimate_landmarks, {"numbers": lambda found: found[0]}, X=SHAPES),
+    case(spaces.match_labels, names=["ash_1", "oak_2"], pattern="^([a-z]+)_"),
     case(spaces.read_nts, FILE | {"numbers": lambda found: found.landmarks}, path="good.nts"),
     case(
         spaces.read_morphologika,

@@ -79,14 +79,28 @@ def prepared_points(kernel: Kernel, X: Any) -> Any:
 
 def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     """Raise unless a kernel is fitted and real, and X has the form of validated data."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
-    kind, precomputed = type(kernel).__name__, isinstance(kernel, Precomputed)
+    _check_form(kernel, X, owner, name)
+    kind = type(kernel).__name__
     if kernel.hermitian:
         raise ValueError(
             f"The kernel {kind} has complex values; {owner} needs real ones. For shapes, use "
             "VeroneseWhitney."
         )
+    if is_dask_array(X) or isinstance(kernel, Precomputed):
+        return
+    if not kernel.__sklearn_is_fitted__():
+        raise NotFittedError(f"{kind} of {owner} is not fitted: call fit(X) first.")
+    if kernel.takes_vectors and X.shape[1] != kernel.n_features_in_:
+        raise ValueError(
+            f"{name} of {owner} has {X.shape[1]} features; {kind} was fitted to "
+            f"{kernel.n_features_in_}."
+        )
+
+
+def _check_form(kernel: Any, X: Any, owner: str, name: str) -> None:
+    """Raise unless X has the type and the shape of validated data for a kernel."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel of {owner} must be a fitted Kernel; got {kernel!r}.")
     if is_dask_array(X):
         return
     shape: tuple[int, ...] = getattr(X, "shape", ())
@@ -94,27 +108,21 @@ def check_ready(kernel: Any, X: Any, owner: str, name: str = "X") -> None:
     has_rows = len(shape) >= 2 and shape[0] > 0 and (len(shape) == 2 or not vectors)
     is_complex = getattr(dtype, "kind", "") == "c"
     is_number = dtype in (np.float64, np.float32) or (is_complex and not vectors)
-    sparse = scipy.sparse.issparse(X)
-    if not has_rows or not is_number or (sparse and not (kernel.accepts_sparse or precomputed)):
+    may_be_sparse = kernel.accepts_sparse or isinstance(kernel, Precomputed)
+    if not has_rows or not is_number or (scipy.sparse.issparse(X) and not may_be_sparse):
         found = type(X).__name__ if dtype is None else f"{dtype} of shape {shape}"
         raise ValueError(
             f"{name} of {owner} must be validated data of at least one row; got {found}. Call "
             "kernel.validate(X) first."
         )
     check_not_masked(X, name, owner)
-    if not precomputed and not kernel.__sklearn_is_fitted__():
-        raise NotFittedError(f"{kind} of {owner} is not fitted: call fit(X) first.")
-    if not precomputed and vectors and shape[1] != kernel.n_features_in_:
-        raise ValueError(
-            f"{name} of {owner} has {shape[1]} features; {kind} was fitted to "
-            f"{kernel.n_features_in_}."
-        )
 
 
 def choose_storage(
     kernel: Kernel, X: Any, memory_budget: str | float, storage: str
 ) -> tuple[str, str]:
     """Return the storage that :func:`gram_operator` would use, and the reason."""
+    _check_form(kernel, X, "choose_storage", "X")
     check_choice(storage, ("auto", "memory", "disk", "recompute"), "storage", "the Gram operator")
     needed = stored_bytes(X.shape[0], X.dtype.itemsize)
     what = "half of the Gram matrix takes"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from .._core.canonical import canonical_rows
@@ -177,6 +178,8 @@ def _on_sphere(kernel: Any, X: Any, sample_weight: ArrayLike | None) -> tuple[Ke
 def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int) -> Array:
     X = domain.points
     if not isinstance(starts, str):
+        if scipy.sparse.issparse(starts):
+            raise ValueError("starts of karcher_mean_preimage must be dense; call toarray().")
         return domain.coordinates(kernel.validate(starts, reset=False))
     check_choice(starts, ("few", "all"), "starts", "karcher_mean_preimage")
     chosen = X if starts == "all" else best_points(domain, p, n_starts)
