@@ -130,6 +130,7 @@ INVALID = {
         [
             ({"Z": np.ones(5)}, "2D array"),
             ({"labels": [0, 1]}, r"^labels of embedding .*\(5,\).* Z.*\(2,\)"),
+            ({"labels": [[1], [2, 3], [4], [5], [6]]}, "labels of embedding must be a vector"),
             ({"components": (0, 2)}, r"^Z .* 3 columns; got 2.*\(0, 2\)"),
             ({"components": (0, -1)}, "components .* >= 0"),
             ({"ratios": [1.0]}, "ratios of embedding"),
