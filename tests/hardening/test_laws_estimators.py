@@ -362,7 +362,10 @@ def of_matrices(found):
     Residuals of classes differ by k(x, x) only. Scores for very small alpha are decided by rounding
     and left out too.
     """
-    for key in ("inverse_transform", "sigmas_", "loo_scores_"):
+    of_detectors = (
+        ("decision_function", "score_samples", "predict") if "distances_" in found else ()
+    )
+    for key in ("inverse_transform", "sigmas_", "loo_scores_", *of_detectors):
         found.pop(key, None)
     for key in ("class_residuals", "decision_function"):
         if "class_residuals" in found and found[key].ndim == 2:

@@ -24,7 +24,7 @@ from .explicit import PointFit, coordinates_of, fit_to_coordinates
 from .geometry import constant
 
 # Coordinates leave out directions with this fraction of the squared lengths.
-_NEGLIGIBLE = 1e-12
+_LEFT_OUT = 1e-12
 
 
 class KernelMRCD(OutlierMixin, KernelEstimator):
@@ -188,7 +188,8 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
         else:
             squares = inside
         outside = squares - inside
-        outside[outside <= _NEGLIGIBLE * squares] = 0.0
+        rounding = 256 * float(np.finfo(X.dtype).eps)
+        outside[outside <= max(_LEFT_OUT, rounding) * squares] = 0.0
         return self._estimate_.distances(points, outside)
 
     def decision_function(self, X: Data) -> Floats:
