@@ -192,7 +192,7 @@ def test_karcher_preimage_is_a_minimum(kernel, sigma):
     assert found.objective == pytest.approx(least, rel=1e-9)
     assert least <= objectives(kernel, X, X, p).min() + 1e-12
     rng = np.random.default_rng(1)
-    for size in (1e-3, 1e-2):  # nor one beside it
+    for size in (1e-3, 1e-2):  # nor a nearby one
         noise = size * rng.standard_normal((20, *X.shape[1:]))
         if of_matrices(kernel):
             aside = found.point + noise @ noise.transpose(0, 2, 1)

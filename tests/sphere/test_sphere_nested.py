@@ -241,6 +241,16 @@ def test_outer_levels_are_principal_great_subspheres(sphere, p):
         np.testing.assert_allclose(chain.raised(below), plain.raised(below), atol=1e-12)
 
 
+@pytest.mark.parametrize("negligible", [0.0, 1e-3, 0.1])
+def test_weights_are_repetition(negligible):
+    points, weights = with_outer_levels(), np.arange(100) % 4
+    options = {"sphere": "great", "negligible": negligible}
+    weighted = fitted(points, sample_weight=weights, **options)
+    repeated = fitted(np.repeat(points, weights, axis=0), **options)
+    assert weighted.n_outer == repeated.n_outer
+    np.testing.assert_allclose(weighted.scores(points), repeated.scores(points), atol=1e-5)
+
+
 @pytest.mark.parametrize("sphere", ["small", "great"])
 def test_outer_levels_hardly_change_the_first_modes(sphere):
     points = with_outer_levels()

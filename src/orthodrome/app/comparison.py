@@ -32,7 +32,7 @@ TITLES = {
     "robust": "robust kernel PCA",
     "kpns": "kernel nested spheres",
 }
-MAX_ROWS = 500  # nested spheres would take minutes with more
+MAX_ROWS = 500  # more would take too long for a comparison
 _MIN_DIFFERENCE = 0.01  # smaller differences of scores do not count
 _N_HALVES = 10  # random halves of the rows, to estimate how much the areas vary
 _N_FOLDS, _N_NEIGHBORS = 5, 5
