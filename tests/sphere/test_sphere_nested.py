@@ -369,6 +369,15 @@ def test_no_random_start_ends_lower(p, great):
     assert found <= min(ends) * (1 + (1e-6 if p >= 1.5 else 2e-2))
 
 
+def test_small_powers_also_start_from_least_squares():
+    """With many coordinates there are no random starts."""
+    noise = np.random.default_rng(5).standard_normal((12, 20))
+    points, p = np.vstack([ellipsoid(48, 19, seed=5), unit(noise)]), np.full(60, 1 / 60)
+    search = _Search(points, p, True, 500)
+    direct = search.run(search.principal_axes()[0], np.pi / 2, 0.5).objective
+    assert fit_subsphere(points, p, p=0.5, great=True).objective < 0.98 * direct
+
+
 @every_choice
 def test_choice_between_great_and_small(sphere):
     great = unit(np.random.default_rng(0).standard_normal((200, 3)) * [1, 0.5, 0.05] + [2, 0, 0])
