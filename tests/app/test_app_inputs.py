@@ -618,13 +618,17 @@ def test_other_landmark_files(write, name, text, shape):
 def test_landmarks_of_a_long_table(write):
     """Notes and links number the landmarks as in the file."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(6, 2)) + 0.02 * rng.normal(size=(8, 6, 2))
+    X = rng.normal(size=(6, 2)) + 0.02 * rng.normal(size=(12, 6, 2))
     X[3, [1, 4]] = X[3, [4, 1]]
+    X[5, 0] += 9
     rows = [f"s{i},{j},{x},{y}" for i, each in enumerate(X) for j, (x, y) in enumerate(each)]
     found = read_data(write("a.csv", "\n".join(["specimen,landmark,x,y", *rows])))
     np.testing.assert_array_equal(found.X, X)
     assert any("long table" in note for note in found.notes)
-    assert landmark_notes(found) == ["Landmarks 1 and 4 of specimen 's3' look exchanged."]
+    assert landmark_notes(found) == [
+        "Landmarks 1 and 4 of specimen 's3' look exchanged.",
+        "Landmark 0 of specimen 's5' is far from its place.",
+    ]
     assert with_links(found, str(write("links.txt", "0 5\n"))).links.tolist() == [[0, 5]]
 
 
