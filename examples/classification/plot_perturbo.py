@@ -10,8 +10,6 @@ eigendecomposition per class. The same decomposition gives exact leave-one-out e
 the regularisation.
 """
 
-# sphinx_gallery_thumbnail_panel = (1, 2)
-
 # %%
 # Two half-moons. Darker colours mean higher probability. Far from all data, both classes are
 # equally probable.
@@ -62,3 +60,5 @@ for geodesic in (False, True):
         f"{search.score(test, y_test):.1%} accuracy on test wines"
     )
 plt.show()
+
+# sphinx_gallery_thumbnail_panel = (1, 2)

@@ -9,9 +9,6 @@ tangent space of its own mean. A mixture in a single flat space distorts cluster
 its origin.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-# sphinx_gallery_thumbnail_panel = (2, 2)
-
 # %%
 # Three long, thin clusters at right angles to each other on the unit sphere. With the linear
 # kernel, feature space is the space of the data. In the tangent space of the overall mean the
@@ -96,3 +93,6 @@ wines, kinds = best.sample(300, random_state=0)
 print(
     f"{np.mean(best.predict(wines) == kinds):.0%} of sampled wines are assigned to their component"
 )
+
+# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_panel = (2, 2)

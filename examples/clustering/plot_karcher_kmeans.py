@@ -10,8 +10,6 @@ ordinary mean without limit. On the sphere its distance is at most a right angle
 counts.
 """
 
-# sphinx_gallery_thumbnail_panel = (2, 3)
-
 # %%
 # One centre first. Two thirds of the points lie in a crescent; the others are scattered. The
 # surface shows the mean squared geodesic distance from each place of the plane to all points. With
@@ -35,10 +33,10 @@ for ax, sigma in zip(axes, (0.25, 0.6, 5.0), strict=True):
     plots.karcher_objective(Gaussian(sigma=sigma), X, ax=ax, title=f"σ = {sigma}")
 
 # %%
-# Four groups with outliers. k-means spends centres on the outliers.
-# :class:`~orthodrome.HypersphericalKMeans` with a σ of about the size of a group does not. With
-# this kernel each point still belongs to the nearest centre, as in k-means; σ decides where the
-# centres are.
+# Four groups with outliers, some of them outside the picture. k-means spends centres on the
+# outliers. :class:`~orthodrome.HypersphericalKMeans` does not, if σ is about the size of a group.
+# With this kernel each point still belongs to the nearest centre, as in k-means. σ decides where
+# the centres are.
 
 X, y = make_blobs(300, centers=[[-4, 0], [0, 4], [4, 0], [0, -4]], cluster_std=0.7, random_state=0)
 X = np.vstack([X, rng.uniform(-25, 25, size=(40, 2))])
@@ -53,7 +51,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     error = clustering_error(y, model.labels_[: len(y)])
     print(f"{name}: {error:.1%} of the grouped points in the wrong cluster")
     plots.clusters(X, model.labels_, centers=model.cluster_centers_, ax=ax)
-    ax.set_title(f"{name}: {error:.1%} wrong")
+    ax.set(title=f"{name}: {error:.1%} wrong", xlim=(-14, 14), ylim=(-14, 14))
 
 # %%
 # Real data: the 178 wines of scikit-learn, standardised, with 20 outliers. k-means again gives
@@ -73,3 +71,6 @@ for name, model in models.items():
     error = clustering_error(y, model.fit(X).labels_[: len(y)])
     print(f"{name}: {error:.1%} of the wines in the wrong cluster")
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2
+# sphinx_gallery_thumbnail_panel = (2, 2)

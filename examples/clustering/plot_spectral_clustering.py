@@ -9,8 +9,6 @@ eigenvectors of the graph are nearly constant on each connected group. This exam
 ways to use eigenvectors, on rings and half-moons, and ends with handwritten digits.
 """
 
-# sphinx_gallery_thumbnail_number = 3
-
 # %%
 # σ is about the distance between neighbours, so that points across the gap are not connected.
 # ``"njw"`` and ``"ncut"`` use eigenvectors of the graph; ``"kernel-pca"`` uses those of the centred
@@ -109,3 +107,5 @@ plots.embedding(
 )
 
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 3

@@ -9,8 +9,6 @@ picture of the digits changes little, and the variance is spread over more compo
 not always help: compare before you use one.
 """
 
-# sphinx_gallery_thumbnail_panel = (1, 2)
-
 # %%
 # The data are 8 x 8 images of handwritten digits that ship with scikit-learn.
 
@@ -55,3 +53,5 @@ for name, model in models.items():
     print(f"{name}: {model.solver_}, {model.n_iter_} products")
 
 plt.show()
+
+# sphinx_gallery_thumbnail_panel = (1, 2)

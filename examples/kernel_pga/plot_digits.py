@@ -8,8 +8,6 @@ A polynomial kernel does not place data on a sphere. ``Normalized`` divides it b
 y)), and then it does. The digits lie far enough from their mean that curvature matters, a little.
 """
 
-# sphinx_gallery_thumbnail_panel = (2, 2)
-
 # %%
 # The data are 8 x 8 images of handwritten digits that ship with scikit-learn. Both methods use the
 # same kernel.
@@ -92,3 +90,5 @@ plots.images(
 )
 
 plt.show()
+
+# sphinx_gallery_thumbnail_panel = (2, 2)

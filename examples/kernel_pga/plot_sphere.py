@@ -9,8 +9,6 @@ measures straight through that sphere. Kernel principal geodesic analysis measur
 the mean on the sphere (the Karcher mean), along great circles.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # 200 directions in 100 dimensions, drawn from a von Mises-Fisher distribution on a two-dimensional
 # sphere. With the linear kernel, feature space is the space of the data, so the right answer is
@@ -82,3 +80,5 @@ for name, quality in kept.items():
     print(f"{name:>20}: area {neighborhood_area(quality):.3f}")
 
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

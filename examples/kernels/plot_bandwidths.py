@@ -10,8 +10,6 @@ close to its linear version. With a small σ all points are at right angles to e
 has neighbours. Useful values lie between.
 """
 
-# sphinx_gallery_thumbnail_number = 1
-
 # %%
 # Radial kernels by distance, with σ = 1. Kernels with a corner at 0 (exponential, spherical)
 # separate very close points. The wave kernel has negative values.
@@ -84,3 +82,5 @@ for factor in factors:
     )
 
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 1

@@ -9,8 +9,6 @@ point and every κ, how many of its κ nearest neighbours in the data are among 
 picture. The curves show what each method is good for.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # Five pictures of the same digits: PCA, two methods on the sphere of a Gaussian kernel, and two
 # neighbour methods of scikit-learn.
@@ -69,3 +67,5 @@ for ax, name in zip(axes, ("PCA", "t-SNE"), strict=True):
 axes[0].set_ylabel("Rank in the data")
 
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

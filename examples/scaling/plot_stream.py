@@ -10,8 +10,6 @@ anchors, and keeps only the mean and covariance of these.
 ``fit`` passes over batches several times, and can also find the Karcher mean.
 """
 
-# sphinx_gallery_thumbnail_panel = (2, 2)
-
 # %%
 # A source of batches: points near a closed curve in ten dimensions. The second half comes from
 # another part of the curve.
@@ -82,3 +80,5 @@ plots.curves(
 plots.embedding(curved.embedding_[::10, :2], ax=right)
 
 plt.show()
+
+# sphinx_gallery_thumbnail_panel = (2, 2)

@@ -10,8 +10,6 @@ curved space. The log-Euclidean kernel takes them as arrays of shape (n, d, d) a
 estimator. Covariances of EEG channels are used in the same way.
 """
 
-# sphinx_gallery_thumbnail_number = 2
-
 # %%
 # Photographs of grass and gravel that ship with scikit-image. Each is cut into 64 patches of 64 x
 # 64 pixels. Each patch gives the covariance matrix of five quantities per pixel: brightness and its
@@ -89,3 +87,5 @@ plots.embedding(
     title="Patches of grass and gravel",
 )
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 2

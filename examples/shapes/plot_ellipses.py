@@ -9,8 +9,6 @@ are matrices again, so that a component can be drawn. The example also compares 
 the arithmetic mean has a larger area than any of the matrices.
 """
 
-# sphinx_gallery_thumbnail_panel = (1, 2)
-
 # %%
 # Ellipses of equal area that turn and stretch together.
 
@@ -74,3 +72,5 @@ plots.embedding(
 print(f"log and exp undo each other: {np.abs(spd_exp(spd_log(X)) - X).max():.0e}")
 
 plt.show()
+
+# sphinx_gallery_thumbnail_panel = (1, 2)

@@ -9,9 +9,6 @@ removed. Shape kernels do this for every estimator. Landmarks come as arrays of 
 complex numbers, flat rows x1, y1, x2, y2, …, or a TPS file.
 """
 
-# sphinx_gallery_thumbnail_number = 1
-# sphinx_gallery_thumbnail_panel = (2, 3)
-
 # %%
 # Leaves of passion flowers: fifteen landmarks on each leaf, and three classes of leaves. The data
 # are not part of the package; see :func:`orthodrome.datasets.load`. Without them the example uses
@@ -78,3 +75,6 @@ plots.embedding(
 plots.shape_modes(model, n_modes=2, figure=plt.figure(figsize=(8.4, 3.6)))
 
 plt.show()
+
+# sphinx_gallery_thumbnail_number = 1
+# sphinx_gallery_thumbnail_panel = (2, 3)
