@@ -191,7 +191,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     The feature space has all modes, so the ratio is comparable between numbers of modes, which
     likelihoods and `bic` are not: later modes are functions of the first ones, and a likelihood
     always rewards a description of their shape by more modes and components. The mixtures that are
-    compared are fitted to at most 1000 points from two starts. :doc:`/defaults/mixture` has the
+    compared are fitted to at most 1000 points from two starts. :doc:`/guide/defaults` has the
     measurements.
 
     A component that loses all its points restarts at the point with the smallest likelihood. A
