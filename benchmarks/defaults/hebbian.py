@@ -29,6 +29,7 @@ from orthodrome.kernels import Cosine, Exponential, Gaussian, Kernel, Linear, Po
 from orthodrome.metrics import excess_reconstruction_error
 
 MARKS = (1, 2, 5, 10)
+PASSES = ["1 pass", "2 passes", "5 passes", "10 passes"]
 SEEDS = range(8)
 N_ROWS = 1000
 
@@ -146,8 +147,8 @@ def tables(found: dict[str, Any], names: dict[str, Case]) -> list[str]:
             [label, *(shown(column) for column in np.transpose(values))]
             for label, values in found[name].items()
         ]
-        header = ["start, end, eigenvalue updates", *(f"{mark} passes" for mark in MARKS)]
-        lines += [f"### {name}", "", *markdown_table(header, rows), ""]
+        header = ["start, end, eigenvalue updates", *PASSES]
+        lines += [f"#### {name}", "", *markdown_table(header, rows), ""]
     return lines
 
 
@@ -164,20 +165,25 @@ def ratios(found: dict[str, Any], names: dict[str, Case], start: str) -> list[li
 
 
 def page(found: dict[str, Any]) -> list[str]:
-    header = ["matrix", *(f"{mark} passes" for mark in MARKS)]
+    header = ["matrix", *PASSES]
     lines = [
-        "# The Kernel Hebbian Algorithm",
+        "## Kernel Hebbian Algorithm",
         "",
         "KHA/et with automatic gains was run with eigenvalues estimated once per pass, every 64 "
         "samples (`block`) and at each sample (`step`), from a random orthonormal start and from "
         "a pilot, with and without a Rayleigh-Ritz step at the end. Numbers are excess "
         "reconstruction errors: the geometric mean of 8 seeds, and its standard error. `before` "
-        "is the version of commit 4dfb3dc.",
+        "is the version of commit 4dfb3dc. Five matrices were used to choose, five others to "
+        "confirm.",
         "",
-        "Five matrices were used to choose, five others to confirm. The defaults are now a pilot, "
-        "`block` and the Rayleigh-Ritz step.",
+        "The defaults are now a pilot, `block` and the Rayleigh-Ritz step. After one pass their "
+        "error is 1.2 to 2.7 times lower than before; after ten passes it is lower on most "
+        "matrices, and at most 15 % higher. From a random start without a Ritz step, the error "
+        "after one pass is 2.5 to 6.5 times lower on nine of ten matrices, and after ten passes "
+        "between 1.6 times lower and 14 % higher, except for pendigits, where it is four times higher. `step` is hardly "
+        "better than `block`.",
         "",
-        "## Error before, divided by the error now",
+        "### Error before, divided by the error now",
         "",
     ]
     for start, title in (
@@ -186,8 +192,8 @@ def page(found: dict[str, Any]) -> list[str]:
     ):
         rows = ratios(found, CHOOSE, start) + ratios(found, CONFIRM, start)
         lines += [f"{title}:", "", *markdown_table(header, rows), ""]
-    lines += ["## Matrices used to choose", "", *tables(found, CHOOSE)]
-    return [*lines, "## Matrices used to confirm", "", *tables(found, CONFIRM)][:-1]
+    lines += ["### Matrices used to choose", "", *tables(found, CHOOSE)]
+    return [*lines, "### Matrices used to confirm", "", *tables(found, CONFIRM)][:-1]
 
 
 def main(folder: str) -> None:

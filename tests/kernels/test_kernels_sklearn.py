@@ -22,3 +22,5 @@ def test_zero_rows_have_cosine_zero_as_in_scikit_learn():
     Z = np.array([[0.0, 0.0], [1.0, 2.0]])
     np.testing.assert_allclose(as_kernel("cosine")(Z), pairwise_kernels(Z, metric="cosine"))
     np.testing.assert_array_equal(as_kernel("cosine").diag(Z), [0.0, 1.0])
+    for scale in (1e-300, 1e-30, 1e300):  # scikit-learn regards short rows as zero
+        np.testing.assert_allclose(as_kernel("cosine")(scale * X), as_kernel("cosine")(X))
