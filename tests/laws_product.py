@@ -395,9 +395,10 @@ METHODS = _names("""
 """)
 #: Not compared: they depend on the order of rows, or describe how the fit went.
 NOT_COMPARED = _names("""
-    X_fit_ axes_ class_kernels_ cluster_centers_ converged_ decomposition_ dual_coef_ eigenvectors_
-    extension_ history_ intercept_ kernel_ kernel_choice_ anchor_indices_ mean_ mean_gradient_norm_
-    mean_n_iter_ n_features_in_ n_iter_ nested_spheres_ pga_ sample_weight_ solver_ support_ svm_
+    X_fit_ anchor_indices_ axes_ class_kernels_ cluster_centers_ converged_ covariance_type_
+    decomposition_ dual_coef_ eigenvectors_ extension_ history_ intercept_ kernel_ kernel_choice_
+    mean_ mean_gradient_norm_ mean_n_iter_ n_features_in_ n_iter_ nested_spheres_ pga_
+    sample_weight_ selection_ solver_ support_ svm_
 """)
 #: Not called: sums over METHODS, random draws, and methods of scikit-learn.
 NOT_CALLED = _names("""

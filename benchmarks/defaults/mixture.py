@@ -63,11 +63,11 @@ def main() -> None:
         "[clustering](clustering.md).",
         "",
         '`n_modes="auto"` compares 1 to 10 modes by the ratio of the variances between and within '
-        "clusters in feature space. A Bayesian information criterion of all ten coordinates, in "
-        "which a Gaussian describes those that the mixture does not, was tried first. It nearly "
-        "always chooses the most modes, because later modes are functions of the first ones; on "
-        "two moons it also chooses 7 components. Stability under subsampling was not better than a "
-        "fixed number of modes.",
+        "clusters in feature space. In exploratory runs, a Bayesian information criterion of all "
+        "ten coordinates, in which a Gaussian describes those that the mixture does not, nearly "
+        "always chose the most modes, because later modes are functions of the first ones; on two "
+        "moons it also chose 7 components. Stability under subsampling was not better than a fixed "
+        "number of modes.",
         "",
         *table_lines(scores, groups),
         "",
@@ -80,7 +80,8 @@ def main() -> None:
         )
     lines += [
         "",
-        '`n_components="auto"` uses the same criterion, which prefers few large clusters:',
+        '`n_components="auto"` uses the same criterion. It assumes round clusters, and divides '
+        "elongated ones:",
         "",
         *markdown_table(
             ["set", "classes", "components chosen", "modes chosen"],
