@@ -33,8 +33,9 @@ extensions = [
     "measured",
     "accuracy",
     "api_names",
+    "default_choices",
 ]
-# docs/guide/defaults.md includes the pages of docs/defaults
+# guide/defaults includes the pages of docs/defaults
 exclude_patterns = ["_build", "_templates", "images", "defaults"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
