@@ -193,14 +193,14 @@ def main() -> None:
     mean, each = differences(kernels, auto, mean_scale, CONFIRM + more)
     low = [f"{n} ({min(s[auto]):.2f})" for n, s in curved.items() if min(s[auto]) < 0.95]
     lines = [
-        "# Clustering",
+        "## Clustering",
         "",
         "Written by `benchmarks/defaults/clustering.py`; do not edit. Adjusted Rand index of "
         "clusters and classes, given the number of classes. Tables: standardised columns, a random "
         f"90 % of the rows for each of {len(SEEDS)} seeds, at most {MAX_ROWS}. ± is the standard "
         "error over seeds, and for groups of sets over the means of the sets.",
         "",
-        "## Similarities of KernelSpectralClustering",
+        "### Similarities of KernelSpectralClustering",
         "",
         '`kernel="auto"` uses the graph of shared neighbours if its clusters have less than half '
         "the normalised cut of those of the Gaussian kernel, in that graph, and no cluster is "
@@ -220,7 +220,7 @@ def main() -> None:
         f"({(CONFIRM + more)[int(np.argmin(each))]}).",
         f"Misses, single runs below 0.95: {', '.join(low) or 'none'}.",
         "",
-        "## Method of orthodrome cluster",
+        "### Method of orthodrome cluster",
         "",
         "`--method auto`, the default, uses the labels of KernelSpectralClustering if it prefers "
         "the graph of shared neighbours, and otherwise kernel k-means. It was adopted after a "

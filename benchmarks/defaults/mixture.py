@@ -56,11 +56,11 @@ def main() -> None:
     scores = measure(RULES, ALL, rows_of, SEEDS)
     groups = {"chosen on": CHOOSE, "confirmed on": CONFIRM, "all": ALL}
     lines = [
-        "# Modes of GeodesicMixture",
+        "## Modes of GeodesicMixture",
         "",
         "Written by `benchmarks/defaults/mixture.py`; do not edit. Adjusted Rand index of clusters "
         "and classes, given the number of classes; data and standard errors as for "
-        "[clustering](clustering.md).",
+        "the section on clustering.",
         "",
         '`n_modes="auto"` compares 1 to 10 modes by the ratio of the variances between and within '
         "clusters in feature space. In exploratory runs, a Bayesian information criterion of all "
