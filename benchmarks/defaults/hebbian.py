@@ -180,8 +180,8 @@ def page(found: dict[str, Any]) -> list[str]:
         "error is 1.2 to 2.7 times lower than before; after ten passes it is lower on most "
         "matrices, and at most 15 % higher. From a random start without a Ritz step, the error "
         "after one pass is 2.5 to 6.5 times lower on nine of ten matrices, and after ten passes "
-        "between 1.6 times lower and 14 % higher, except for pendigits, where it is four times higher. `step` is hardly "
-        "better than `block`.",
+        "between 1.6 times lower and 14 % higher, except for pendigits, where it is four times "
+        "higher. `step` is hardly better than `block`.",
         "",
         "### Error before, divided by the error now",
         "",

@@ -277,12 +277,9 @@ def check_semidefinite(operator: Any) -> None:
     negative eigenvalues are detected when the components are orthonormalised.
     """
     diagonal = np.asarray(operator.diagonal(), dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(diagonal))
-    if len(bad):
-        raise ValueError(
-            f"hebbian needs finite numbers; row {bad[0]} of the matrix has {diagonal[bad[0]]} "
-            "on the diagonal."
-        )
+    if not np.all(np.isfinite(diagonal)):
+        row = int(np.argmin(np.isfinite(diagonal)))
+        raise ValueError(f"hebbian needs finite numbers; row {row} of the matrix has NaN or inf.")
     largest, precision = float(np.abs(diagonal).max()), np.finfo(operator.dtype)
     if 0 < largest < float(precision.tiny) / float(precision.eps):
         raise ValueError(
