@@ -321,6 +321,8 @@ def kernels_of_matrices(name):
     found = CLEAR if each.is_clustering else set(KERNELS) - COMPLEX
     if each.is_classifier:
         found = found - {"Sigmoid"}
+    if each.make is KernelMRCD:  # distances of new rows need k(x, x)
+        found = {kernel for kernel in found if KERNELS[kernel].unit_norm}
     return sorted(found - refused(name))
 
 
