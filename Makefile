@@ -55,13 +55,13 @@ format: $(STAMP) ## rewrite the source in the house format
 	$(RUN) -m ruff check --fix-only --quiet .
 	$(RUN) -m ruff format .
 
-bench: $(STAMP) ## measure beside the peers, quickly, and write benchmarks/RESULTS.md
+bench: $(STAMP) ## compare with other packages, quickly, and write benchmarks/RESULTS.md
 	@$(RUN) benchmarks/run.py $(BENCH)
 
 bench-full: $(STAMP) ## measure everything: a million points, all of MNIST, growth over N
 	@$(RUN) benchmarks/run.py --full $(BENCH)
 
-bench-r: $(STAMP) ## measure beside R's kernlab::kha as well (says how to install it)
+bench-r: $(STAMP) ## compare with R's kernlab::kha as well (says how to install it)
 	@$(RUN) benchmarks/run.py r_kernlab
 
 experiments: $(STAMP) ## run the papers' experiments on the data in ORTHODROME_DATA (default ../shared/data)

@@ -194,9 +194,9 @@ def best_circle(rows: list[Vector], axis: Vector, radius: Any) -> tuple[Vector, 
         center, total = moved(x, y), [mpmath.mpf(0)] * 3
         for row in rows:
             theta = angle(row, center)
-            residual, along = theta - r, log_map(row, center)
-            total[0] += residual * dot(along, a) / theta
-            total[1] += residual * dot(along, b) / theta
+            residual, direction = theta - r, log_map(row, center)
+            total[0] += residual * dot(direction, a) / theta
+            total[1] += residual * dot(direction, b) / theta
             total[2] += residual
         return total
 

@@ -1,4 +1,4 @@
-"""The folder of real data: what ORTHODROME_DATA names, else ../shared/data beside the checkout."""
+"""The folder of real data: ORTHODROME_DATA, or ../shared/data next to the checkout."""
 
 import os
 from pathlib import Path

@@ -65,10 +65,10 @@ def projected_gradient(points, p, n_steps=3000):
     for _ in range(n_steps):
         angles = np.arccos(np.clip(points @ axis, -1, 1))
         slopes = p * (angles - radius) * ((angles - radius) ** 2 + EPSILON) ** (p / 2 - 1)
-        along = -(slopes / np.sin(angles)) @ points / len(points)
-        along -= (along @ axis) * axis
+        slope_in_axis = -(slopes / np.sin(angles)) @ points / len(points)
+        slope_in_axis -= (slope_in_axis @ axis) * axis
         while step > 1e-12:
-            moved, other = unit(axis - step * along), radius + step * slopes.mean()
+            moved, other = unit(axis - step * slope_in_axis), radius + step * slopes.mean()
             if penalty(points, moved, other, p) < value:
                 break
             step /= 2
