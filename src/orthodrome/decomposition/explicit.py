@@ -111,7 +111,6 @@ def fit_to_coordinates(
     values are divided by k(x, x), which must be constant; `unit` also normalises coordinates. Not
     exception-safe; the caller restores the state.
     """
-    estimator._check_parameters()
     kernel, owner = estimator._kernel_object(), type(estimator).__name__
     check_in_memory(X, estimator)
     rows: Any = as_rows(X, kernel, estimator).weighted(sample_weight, owner)
@@ -203,6 +202,7 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
             The fitted estimator.
         """
         with last_fit_kept(self):
+            self._check_parameters()
             options = {"unit": self._unit_points, "on_sphere": self._on_sphere}
             self._set_row_attributes(*fit_to_coordinates(self, X, sample_weight, **options))
         return self

@@ -152,6 +152,7 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
             The fitted estimator.
         """
         with last_fit_kept(self):
+            self._check_parameters()
             options = {"unit": False, "on_sphere": False}
             fit, X, canonical = fit_to_coordinates(self, X, sample_weight, **options)
             self.distances_ = self._estimate_.distances(fit.points)[canonical.inverse]

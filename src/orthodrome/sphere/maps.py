@@ -132,7 +132,9 @@ def exp(tangents: ArrayLike, *, base_point: ArrayLike) -> Array:
         lengths = _norms(t)
     if not np.all(np.isfinite(lengths)):
         row = int(np.argmin(np.isfinite(lengths)))
-        raise ValueError(f"The length of tangent {row} overflows in {t.dtype}. Scale it down.")
+        raise ValueError(
+            f"The length of the tangent vector in row {row} overflows in {t.dtype}. Scale it down."
+        )
     inner = np.abs(t @ b)
     # an inner product up to this hardly changes the length of the result; short tangents are mostly
     # rounding errors
