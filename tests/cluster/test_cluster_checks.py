@@ -39,7 +39,9 @@ MORE = [
     GeodesicMixture(2, 2, n_anchors=8, n_init=2, **RECOMPUTED),
     GeodesicMixture(2, 2, solver="krylov", n_init=2, **RECOMPUTED),
     KernelSpectralClustering(2, laplacian="ncut", solver=SMALL, n_init=2, random_state=0),
-    KernelSpectralClustering(2, laplacian="njw", solver=SMALL_BLOCKS, random_state=0),
+    KernelSpectralClustering(
+        2, laplacian="njw", kernel="gaussian", solver=SMALL_BLOCKS, random_state=0
+    ),
     KernelSpectralClustering(3, WIDE, n_init=2, **RECOMPUTED),
     HypersphericalKMeans(2, kernel=Normalized(Polynomial()), centers="intrinsic", n_init=2),
     *[
