@@ -10,7 +10,7 @@ from .checks import check_random_state
 
 
 def one_seed(random_state: Any) -> int:
-    """Return an integer unchanged, draw a seed from a generator, or create a new one for None."""
+    """Return an integer seed: the given one, one drawn from a generator, or for None a new one."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):

@@ -1,4 +1,4 @@
-"""Baselines of scikit-learn, for the commands cluster and classify."""
+"""Compare clusters and classifiers with scikit-learn's, for the commands cluster and classify."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MAX_SILHOUETTE_ROWS = 2000
 
 
 def baseline_features(X: Array, training: Data) -> Floats:
-    """Return numbers for baselines: columns, or tangent coordinates of aligned landmarks.
+    """Return features for baselines: the columns, or tangent coordinates of landmarks.
 
-    Landmarks are rotated to the mean shape of the training data and projected to the tangent space
-    there. One factor for all coordinates gives them a mean variance of 1.
+    Landmarks are rotated to the mean shape of the training data, projected on the tangent space
+    there, and divided by a common factor so that the mean variance is 1.
     """
     if training.kind == "table":
         return np.asarray(X, dtype=np.float64)
@@ -55,14 +55,14 @@ def baseline_features(X: Array, training: Data) -> Floats:
 def compare_clusterings(
     data: Data, choice: Choice, n_clusters: int, clusters: Array
 ) -> dict[str, dict[str, float]]:
-    """Score clusters, and those of k-means and a Gaussian mixture of the same numbers.
+    """Score the given clusters, and clusters of k-means and a Gaussian mixture.
 
     Returns
     -------
     dict
-        By criterion, the score of each clustering: "silhouette", on standardised columns or tangent
-        coordinates, and "adjusted_rand" if there are labels. Larger is better. Empty for a single
-        cluster, for which no criterion is defined.
+        The scores of all clusterings for each criterion: "silhouette", on standardised columns or
+        tangent coordinates, and "adjusted_rand" if there are labels. Larger is better. Empty if
+        there is a single cluster, because no criterion is then defined.
     """
     if n_clusters < 2 or len(data) < 3:
         return {}
@@ -73,7 +73,7 @@ def compare_clusterings(
     mixture = GaussianMixture(n_clusters, reg_covar=1e-4, random_state=choice.seed)
     rows = data.sample_rows(_MAX_SILHOUETTE_ROWS, choice.seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the baselines, for example equal rows
+        warnings.simplefilter("ignore")  # users cannot act on warnings about the baselines
         found = {
             THIS: clusters,
             "k-means": k_means.fit_predict(used),
@@ -120,12 +120,12 @@ def clustering_lines(data: Data, scores: dict[str, dict[str, float]]) -> list[st
 def baseline_predictions(
     data: Data, labels: Array, choice: Choice, tested: Data, folds: StratifiedKFold | None
 ) -> dict[str, Array]:
-    """Return the predictions of each baseline, tested like the model: by folds, or on new rows."""
+    """Return the predictions of each baseline: cross-validated, or for new rows if no folds."""
     names, counts = np.unique(labels, return_counts=True)
     features = baseline_features(data.X, data)
     found = {MAJORITY: np.full(len(tested), names[np.argmax(counts)])}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the baselines, for example slow convergence
+        warnings.simplefilter("ignore")  # users cannot act on warnings about the baselines
         for name, classifier in _CLASSIFIERS.items():
             scaling = [StandardScaler()] if choice.standardize else []
             model = make_pipeline(*scaling, clone(classifier))
@@ -140,8 +140,8 @@ def baseline_predictions(
 def classification_lines(labels: Array, predicted: Mapping[str, Array]) -> list[str]:
     """Return the accuracies of baselines as text, and whether one is as good as `THIS`.
 
-    Two classifiers differ significantly if their accuracies differ by more than two standard
-    errors of the differences between rows.
+    A baseline is as good if its accuracy differs from that of `THIS` by at most two standard errors
+    of the difference.
     """
     correct = {name: (each == labels).astype(np.float64) for name, each in predicted.items()}
     ours = correct.pop(THIS)

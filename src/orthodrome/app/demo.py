@@ -111,7 +111,7 @@ def run_demo(
 
 @cache
 def _texts() -> dict[str, str]:
-    """Return the texts of the page, in ``demo.txt``, by their headings."""
+    """Read the texts of the page from ``demo.txt``; return a dict keyed by heading."""
     text = files(__package__).joinpath("demo.txt").read_text("utf-8")
     parts = (part.partition("\n") for part in text.removeprefix("## ").split("\n## "))
     return {heading: body.strip() for heading, _, body in parts}

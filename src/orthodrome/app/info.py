@@ -2,7 +2,7 @@
 
 The method comparison fits all methods to a sample. The time of kernel PGA is extrapolated to n rows
 as n^p, where p depends on the plan of the fit: 3 if LAPACK decomposes the whole Gram matrix, 2 for
-products with the Gram matrix, 1 for explicit coordinates. The memory is that of the plan. Expect
+products with the Gram matrix, 1 for explicit coordinates. The plan also gives the memory. Expect
 only the right order of magnitude.
 """
 
@@ -43,11 +43,11 @@ _SQUARE_MARGIN = 1e3  # safety factor for sums of squared differences
 _IMPORT_SECONDS = min(time.process_time(), 10.0)
 _PAGE_SECONDS = 3.0  # to score the result, and to draw and write the page
 _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
-_HOW = {
+_COMPUTATION = {
     "nystroem": "approximately, from the similarities to a sample of the rows (anchors)",
     "coordinates": "exactly, from the covariance of the columns",
 }
-_HOW_USUALLY = "exactly, from the similarities of all pairs of rows"
+_USUAL_COMPUTATION = "exactly, from the similarities of all pairs of rows"
 
 
 def describe(
@@ -86,7 +86,8 @@ def describe(
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
 
-        If specimens are mirrored, all but the data is computed after they are reflected.
+        If specimens are mirrored, the recommendation and the estimates are for the data after they
+        are reflected.
 
     Examples
     --------
@@ -190,9 +191,9 @@ def describe_file(found: Description, **options: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        As in :func:`describe`, with file_columns, the facts of each column of a table, and problem,
-        why the other commands would stop (else None). If there are no data at all: path, n,
-        file_columns, problem, notes and advice.
+        As in :func:`describe`, and two more keys: file_columns, the facts of each column of a
+        table; and problem, the reason why the other commands would stop, or None. If there are no
+        data at all: path, n, file_columns, problem, notes and advice.
     """
     facts: dict[str, Any] = {"path": found.path, "n": found.n_rows, "notes": [], "advice": []}
     if found.data is not None:
@@ -233,9 +234,10 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
         memory = format_bytes(info["estimate"]["peak_bytes"])
         if info["available_bytes"] is not None:
             memory += f" of {format_bytes(info['available_bytes'])}"
+        computation = _COMPUTATION.get(info["solver"], _USUAL_COMPUTATION)
         lines.append(
             f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])} and "
-            f"{memory} of memory (rough). It is computed {_HOW.get(info['solver'], _HOW_USUALLY)}."
+            f"{memory} of memory (rough). The result is computed {computation}."
         )
     return lines
 
@@ -244,10 +246,10 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
 
 
 def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ...], float, str]:
-    """Return the constant columns, the ratio of spreads, and why no method can use the data.
+    """Return the constant columns, the ratio of spreads, and the reason to reject the data, or "".
 
     Distances and standard deviations are computed from squares, which may overflow or underflow.
-    Append advice on columns to remove, or to convert to other units.
+    Advice on columns to remove, or to convert to other units, is appended to `advice`.
     """
     # scaled first, so that no square overflows or underflows
     sizes = np.abs(matrix).max(axis=0).astype(np.float64)
@@ -315,7 +317,7 @@ def _class_advice(data: Data) -> list[str]:
 def _comparison(
     data: Data, standardize: bool, n_components: int, notes: list[str]
 ) -> Comparison | None:
-    """Return what the command compare finds; None with a note if it would fail."""
+    """Compare the methods, as the command compare does; return None with a note if that fails."""
     work = Work(None, **dict.fromkeys(TITLES, 1.0))
     choice = Choice("kpca", standardize=standardize)
     try:
@@ -374,7 +376,10 @@ def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | Non
 
 
 def _meaning(mean_angle: float, largest: float) -> str:
-    """Interpret the angles: a tangent vector is θ/sin θ times the projection of its chord."""
+    """Interpret the angles.
+
+    The Log map of a point is θ/sin θ times its projection on the tangent space at the mean.
+    """
     if largest >= 90.0 or mean_angle >= _ISOLATED_ANGLE:
         return "few rows have close neighbours, or the mean is not unique; try a larger bandwidth"
     angle = math.radians(max(largest, 1e-6))

@@ -50,9 +50,10 @@ _PGA_FRACTION = 0.5
 _SAMPLE_SIZE = 8192
 # Maximum number of iterations of kernel k-means for initial labels.
 _MAX_LLOYD_ITER = 100
-# Division by smaller variances overflows.
+# Smallest variance by which division does not overflow.
 _MIN_FLOOR = 1e-140
-# Numbers of modes and of components that "auto" compares, with so many points and starts at most.
+# "auto" compares these numbers of modes, and 2 to _MAX_COMPONENTS components. It fits each mixture
+# to at most _MAX_COMPARED points from _N_COMPARED_STARTS starts.
 _MODES, _MAX_COMPONENTS = (1, 2, 3, 4, 5, 6, 8, 10), 10
 _MAX_COMPARED, _N_COMPARED_STARTS = 1000, 2
 # Number of modes that "auto" uses for a single component, where there is nothing to compare.
@@ -87,27 +88,26 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data, which
         ``Normalized(kernel)`` ensures for any kernel.
     covariance_type : {"full", "tied", "diag", "spherical", "auto"}, default="full"
-        A full covariance for each component, one for all components, diagonal or spherical ones, or
-        the best of these by the criterion of the notes.
-        "tied" and "diag" compare directions in different tangent spaces by parallel transport along
-        great circles from the mean of all data.
+        "full": one full covariance per component; "tied": one covariance for all components;
+        "diag": diagonal covariances; "spherical": one variance per component; "auto": the best of
+        these by the criterion of the notes. "tied" and "diag" need the same axes in all tangent
+        spaces: the axes at the mean of all data, transported along great circles.
     mean_update : {"karcher", "likelihood"}, default="karcher"
         Means in the M step: Karcher means weighted by the memberships, so that a single component
         is the result of kPGA; or maximum-likelihood means (step 6 of the paper, with the exact
-        gradient). They are close to each other unless components are wide. The mean log-likelihood
-        never decreases by more than `tol`: a step to Karcher means that would decrease it further
-        is undone, and all later steps use maximum-likelihood means. With ``"likelihood"`` it never
-        decreases.
+        gradient). The two are close unless components are wide. If a step to Karcher means
+        decreases the mean log-likelihood by more than `tol`, it is undone, and all later steps use
+        maximum-likelihood means. With ``"likelihood"``, the likelihood never decreases.
     assignment : {"posterior", "density"}, default="posterior"
         Criterion that labels maximise: the posterior probability, proportional to
         w_l P(y | μ_l, C_l), or, as in the paper, the density P(y | μ_l, C_l).
     init_params : {"kernel-k-means", "k-means", "random"}, default="kernel-k-means"
-        Initial clusters: those of kernel k-means from farthest-first points (as in the paper), of
-        k-means from farthest-first points in the coordinates on the sphere (faster for large data),
-        or by the nearest of random points.
+        How to find initial clusters. "kernel-k-means": kernel k-means from farthest-first points,
+        as in the paper. "k-means": the same with k-means of the coordinates on the sphere, which is
+        faster for large data. "random": draw random points, and assign each row to the nearest.
     shrink_init : bool, default=True
         Whether initial covariances are shrunk towards the pooled covariance, so that small initial
-        clusters do not start nearly singular. False is the start of the paper.
+        clusters do not start nearly singular. The paper does not shrink them.
     n_init : int, default=5
         Number of runs from different starts; the run with the largest likelihood is kept.
     reg_covar : float, default=1e-6
@@ -115,7 +115,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         data along the modes. Without it, a component of one point would make the likelihood
         infinite.
     tol : float, default=1e-3
-        Stop when an iteration increases the mean log-likelihood of a point by less.
+        Stop when an iteration increases the mean log-likelihood per point by less than `tol`.
     max_iter : int, default=100
         Maximum number of iterations of EM.
     solver : {"auto", "dense", "krylov", "hebbian", "nystroem"} or solver object, default="auto"
@@ -123,8 +123,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         kernel k-means: time and memory grow linearly with the rows, and only the anchors are stored
         (options: :class:`orthodrome.eigen.Nystroem`).
     n_anchors : int, optional
-        For nystroem, which "auto" uses if this is given: maximum number of anchors. Default: 512,
-        or twice the number of modes if that is more.
+        Maximum number of anchors for nystroem. If it is given, solver "auto" means nystroem.
+        Default: 512, or twice the number of modes if that is more.
     memory_budget : str or number, default="2GiB"
         Memory for the Gram matrix. If it does not fit, tiles are recomputed; results do not change.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -156,16 +156,16 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     converged_ : bool
         Whether the best run reached `tol`.
     history_ : list of dict
-        Log-likelihood of the best run before and after each iteration, and the components that were
-        restarted in it.
+        For each iteration of the best run: the log-likelihood before and after it, and the
+        components that it restarted.
     n_components_, n_modes_, covariance_type_ : int, int, str
         Number of components, number of modes and covariance type, given or chosen.
     selection_ : list of dict or None
         The mixtures that were compared, best first: `n_components`, `n_modes`, `covariance_type`
         and `criterion`. None if all of these were given.
     pga_ : KernelPGA
-        The fitted analysis of the distinct rows of positive weight, sorted; with nystroem, its
-        `X_fit_` are the anchors.
+        The fitted kPGA. Its training data are the distinct rows of positive weight, sorted. With
+        nystroem, its `X_fit_` holds the anchors.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -182,21 +182,20 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     if covariances are small compared with π². `score`, `bic` and `aic` compare only mixtures with
     the same kernel and the same modes.
 
-    "auto" fits all mixtures in question and compares their clusters by the ratio of the variances
+    "auto" fits all candidate mixtures and compares their clusters by the ratio of the variances
     between and within clusters (Caliński and Harabasz) in the feature space of the kernel,
 
     .. math:: \frac{(T - W) / (k - 1)}{W / (n - k)}, \qquad
         W = \sum_c \sum_{i \in c} \|\Phi(x_i) - m_c\|^2, \quad T = \sum_i \|\Phi(x_i) - m\|^2 .
 
-    The feature space has all modes, so the ratio is comparable between numbers of modes, which
-    likelihoods and `bic` are not: later modes are functions of the first ones, and a likelihood
-    always rewards a description of their shape by more modes and components. The mixtures that are
-    compared are fitted to at most 1000 points from two starts. :doc:`/guide/defaults` has the
-    measurements.
+    The ratio uses all modes of the feature space, so it can be compared between numbers of modes.
+    Likelihoods and `bic` cannot: later modes are functions of the first ones, so more modes and
+    components always increase the likelihood. Candidates are fitted to at most 1000 points from two
+    starts. :doc:`/guide/defaults` has the measurements.
 
     A component that loses all its points restarts at the point with the smallest likelihood. A
-    warning names such components, and those that shrink to the floor of `reg_covar` in all
-    directions.
+    warning names such components. It also names components whose variances in all directions shrink
+    to the lower bound given by `reg_covar`.
 
     Equal rows are first merged into weights and sorted, so a weight of 2 gives exactly the same
     result as repeating the row, and the order of rows does not matter.
@@ -374,7 +373,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     def _analysis(
         self, rows: Rows, kernel: Kernel, canonical: Canonical | None, seed: int
     ) -> KernelPGA:
-        """Fit kPGA, to the distinct rows if they are in memory."""
+        """Fit kPGA. If the rows are in memory, equal rows are merged first."""
         owner, solver, modes = type(self).__name__, self.solver, self.n_modes
         self._columns_ = None
         if modes == "auto":
@@ -417,7 +416,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         options: dict[str, Any] = {"memory_budget": pga.memory_budget, "storage": pga.storage}
         if pga.n_anchors_ is None:
             return gram_operator(kernel, data, **options)
-        # use points if possible: these rows may be a sample without the anchors
+        # prefer points to row numbers: `data` may be a sample that does not contain the anchors
         chosen = pga.anchor_indices_ if pga.X_fit_ is None else pga.X_fit_
         scale = 1.0 / pga._squared_radius
         anchors = choose_anchors(kernel, data, pga.n_anchors_, anchors=chosen, scale=scale)
@@ -429,7 +428,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         if not fits:
             raise ValueError(
                 f"{type(self).__name__} needs the coordinates of all {n:,} rows in {modes} modes, "
-                f"which do not fit a quarter of memory_budget={self.memory_budget!r}. Raise it, "
+                f"which do not fit in a quarter of memory_budget={self.memory_budget!r}. Raise it, "
                 "reduce n_modes, or pass a dask array, whose coordinates stay on its workers."
             )
 
@@ -440,8 +439,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
         lost = "lost all points and restarted at the point with the smallest likelihood"
         floor = (
-            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, because of a "
-            "single point or of coinciding points"
+            f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, as happens "
+            "with a single point or with equal points"
         )
         for components, problem in ((restarted, lost), (shrunk, floor)):
             if len(components):
@@ -568,8 +567,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         n_samples : int, default=1
             Number of points.
         space : {"input", "embedding", "sphere"}, default="input"
-            Space of the result: inputs, which are approximate pre-images (not for a precomputed
-            kernel), coordinates of kPGA, or unit vectors as in `means_`.
+            Space of the points. "input": approximate pre-images, not available for a precomputed
+            kernel; "embedding": coordinates of kPGA; "sphere": unit vectors, as in `means_`.
         random_state : int, RandomState, Generator or None, default=None
             Seed of the draws; default: `random_state` of the estimator.
 
@@ -608,7 +607,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
                 "Gram matrix, kernel(X), with kernel='precomputed'."
             )
 
-    def _maps(self, what: str) -> tuple[Any, Any]:
+    def _maps(self, output: str) -> tuple[Any, Any]:
         """Return the maps from rows to coordinates of kPGA, and from coordinates to a result.
 
         The result is "labels", "posterior" probabilities or the log-density ("evidence").
@@ -618,15 +617,15 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         if columns is not None:
             function = partial(_apply_to_columns, function, columns)
         weighted = self._assignment_ == "posterior"
-        return function, partial(_evaluate_at, self._mixture_, what, weighted)
+        return function, partial(_evaluate_at, self._mixture_, output, weighted)
 
-    def _evaluated(self, X: Data, what: str) -> Any:
+    def _evaluated(self, X: Data, output: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         self._check_dense(rows)
         columns = self._columns_
-        function, evaluate = self._maps(what)
+        function, evaluate = self._maps(output)
         if columns is None:
             function, rows = attach_products(function, rows)
         elif len(columns) != self.pga_.n_features_in_:
@@ -655,8 +654,9 @@ def compare_mixtures(
     reg_covar: float,
     shrink_init: bool,
 ) -> list[dict[str, Any]]:
-    """Return numbers of components and modes and covariance types with their criterion, best first.
+    """Fit a mixture for each combination of candidates; return the entries of ``selection_``.
 
+    `candidates` are the numbers of components, the numbers of modes and the covariance types.
     ``start(points, k)`` returns initial labels of all points. The criterion is described in the
     notes of :class:`GeodesicMixture`.
     """
@@ -673,10 +673,10 @@ def compare_mixtures(
             options: dict[str, Any] = {"mean_update": "karcher", "floor": floor}
             options |= {"tol": 1e-2, "max_iter": 50}
             for kind in kinds:
-                firsts = _first_mixtures(
+                initial = _first_mixtures(
                     points[chosen], counts, starts, k, kind, floor, shrink_init
                 )
-                fits = [expectation_maximization(cloud, first, **options) for first in firsts]
+                fits = [expectation_maximization(cloud, first, **options) for first in initial]
                 best = max(fits, key=lambda fit: fit.log_likelihood)
                 labels.append(_evaluate(best.mixture, "labels", True, points))
                 entries.append({"n_components": k, "n_modes": q, "covariance_type": kind})
@@ -690,7 +690,7 @@ def compare_mixtures(
 def variance_ratios(
     gram: GramOperator, weights: NDArray[np.float64], labels: list[NDArray[np.int32]], k: int
 ) -> list[float]:
-    """Return, for each labels, the ratio of variances between and within k clusters.
+    """Return the ratio of variances between and within k clusters for each array of labels.
 
     Variances are those in feature space. Some clusters may be empty. The ratio is 0 for k = 1.
     (Caliński and Harabasz, "A dendrite method for cluster analysis", 1974.)
@@ -701,11 +701,11 @@ def variance_ratios(
     masses = np.maximum(columns.sum(axis=0), np.finfo(np.float64).tiny)
     # squared norms of the means, times their weights; the first is the mean of all points
     squares = np.einsum("ij,ij->j", columns, products) / masses
-    of_means = squares[1:].reshape(len(labels), k).sum(axis=1)
-    of_points, n = float(weights @ gram.diagonal()), weights.sum()
-    between = np.maximum(of_means - squares[0], 0.0) / max(k - 1, 1)
-    least = np.finfo(np.float64).eps * abs(of_points)
-    within = np.maximum(of_points - of_means, least) / max(n - k, 1.0)
+    squared_means = squares[1:].reshape(len(labels), k).sum(axis=1)
+    squared_points, n = float(weights @ gram.diagonal()), weights.sum()
+    between = np.maximum(squared_means - squares[0], 0.0) / max(k - 1, 1)
+    smallest = np.finfo(np.float64).eps * abs(squared_points)
+    within = np.maximum(squared_points - squared_means, smallest) / max(n - k, 1.0)
     return list(between / within) if k > 1 else [0.0] * len(labels)
 
 
@@ -726,13 +726,13 @@ def _first_mixtures(
     shrink: bool,
 ) -> list[Mixture]:
     """Return the initial mixture of each set of labels."""
-    masses, firsts = weights / weights.sum(), []
+    masses, initial = weights / weights.sum(), []
     unit_mass = 1 / weights.sum() if shrink else 0.0
     for start in starts:
         memberships = np.zeros((n_components, len(start)))
         memberships[start, np.arange(len(start))] = masses
-        firsts.append(first_mixture(points, memberships, kind, floor, unit_mass=unit_mass))
-    return firsts
+        initial.append(first_mixture(points, memberships, kind, floor, unit_mass=unit_mass))
+    return initial
 
 
 def fit_mixture(
@@ -748,17 +748,17 @@ def fit_mixture(
     progress: Progress,
     **options: Any,
 ) -> tuple[dict[str, Any], NDArray[np.int32], Status]:
-    """Return attributes, labels and status of the most likely mixture of all starts of EM.
+    """Run EM from each start; return attributes, labels and status of the best mixture.
 
-    `sample` holds the points and weights that have labels; `options` are those of
-    :func:`expectation_maximization`.
+    `starts` are initial labels of the points of `sample` (points and weights). `options` are those
+    of :func:`expectation_maximization`.
     """
     points, weights = sample
     floor, fits = _floor(cloud, reg_covar), []
-    firsts = _first_mixtures(
+    initial = _first_mixtures(
         points, weights, starts, n_components, covariance_type, floor, shrink_init
     )
-    for number, first in enumerate(firsts):
+    for number, first in enumerate(initial):
         fits.append(expectation_maximization(cloud, first, floor=floor, **options))
         progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
     best = max(fits, key=lambda fit: fit.log_likelihood)
@@ -790,7 +790,7 @@ def initial_labels(
     points: NDArray[np.float64],
     k: int,
 ) -> list[NDArray[np.intp]]:
-    """Return the initial labels of each run of EM; `gram` is for "kernel-k-means" only."""
+    """Return the initial labels of each run of EM. Only "kernel-k-means" uses `gram`."""
     if k == 1:
         return [np.zeros(len(points), dtype=np.intp)]
     seeding = SEEDINGS["random" if init == "random" else "farthest-first"]
@@ -805,8 +805,8 @@ def initial_labels(
     for seed in seeds:
         chosen = seeding(squared, weights, k, np.random.RandomState(seed))
         if init == "k-means":
-            means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
-            starts.append(means.fit(points, sample_weight=weights).labels_)
+            k_means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
+            starts.append(k_means.fit(points, sample_weight=weights).labels_)
         else:
             starts.append(np.argmin(squared(chosen), axis=1))
     if init == "kernel-k-means":
@@ -829,14 +829,14 @@ def _apply_to_columns(
 
 
 def _evaluate_at(
-    mixture: Mixture, what: str, weighted: bool, coordinates: NDArray[Any]
+    mixture: Mixture, output: str, weighted: bool, coordinates: NDArray[Any]
 ) -> NDArray[Any]:
     """Evaluate a mixture at coordinates of kPGA."""
-    return _evaluate(mixture, what, weighted, unit_points(mixture.n_modes, coordinates))
+    return _evaluate(mixture, output, weighted, unit_points(mixture.n_modes, coordinates))
 
 
 def _evaluate(
-    mixture: Mixture, what: str, weighted: bool, points: NDArray[np.float64]
+    mixture: Mixture, output: str, weighted: bool, points: NDArray[np.float64]
 ) -> NDArray[Any]:
     """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
 
@@ -844,8 +844,8 @@ def _evaluate(
     """
     densities = mixture.log_densities(points)
     joint = densities + np.log(mixture.weights)
-    if what == "labels":
+    if output == "labels":
         return np.argmax(joint if weighted else densities, axis=1).astype(np.int32)
-    if what == "posterior":
+    if output == "posterior":
         return np.asarray(scipy.special.softmax(joint, axis=1))
     return np.asarray(scipy.special.logsumexp(joint, axis=1))

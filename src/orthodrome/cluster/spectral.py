@@ -55,7 +55,8 @@ _MAX_CUT_RATIO, _MIN_SIZE = 0.5, 0.4
 # A smaller cut shows separate clusters, whatever their sizes.
 _ZERO_CUT = 1e-3
 _GRAPH = "shared_neighbors"
-# With fewer rows, most are neighbours; of more rows, a sample is compared.
+# kernel="auto" compares no fewer rows, because most would be neighbours. Of more rows than the
+# second number, it compares a sample.
 _MIN_COMPARED, _MAX_COMPARED = 40, 2000
 
 
@@ -77,10 +78,10 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     n_clusters : int, default=8
         Number of clusters, and of eigenvectors.
     kernel : Kernel, str or callable, default="auto"
-        The similarities. ``"auto"`` chooses between ``Gaussian()``, whose σ is the root mean square
-        distance of all pairs and which finds round clusters, and ``NeighborGraph(10, "shared")``,
-        which also finds curved ones; see the notes. Or a kernel object, a name
-        (``orthodrome.kernels.KERNELS``), ``"nearest_neighbors"``, ``"precomputed"``, or a
+        The similarities. ``"auto"`` chooses between two kernels, see the notes: ``Gaussian()``,
+        with the root mean square distance of all pairs as σ, finds round clusters;
+        ``NeighborGraph(10, "shared")`` also finds curved ones. Other values: a kernel object, a
+        name (``orthodrome.kernels.KERNELS``), ``"nearest_neighbors"``, ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. For ``"njw"`` and ``"ncut"`` the sums of
         similarities must not be negative. A precomputed matrix may be a SciPy sparse array,
         symmetric and without negative entries.
@@ -95,14 +96,14 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         :class:`orthodrome.eigen.Nystroem`).
     tol : float, optional
         For iterative solvers, as in :func:`orthodrome.eigen.leading`; default: the solver's value.
-        For nystroem: add anchors until the features miss at most tol times the trace of the Gram
-        matrix; by default, use `n_anchors`.
+        For nystroem: add anchors until the error of the trace of the Gram matrix is at most tol
+        times the trace. By default, nystroem uses `n_anchors` anchors.
     max_iter : int, optional
         Maximum number of products with the Gram matrix (krylov), of passes over its rows (hebbian)
         or of products with the matrix of features (nystroem). Default: chosen by the solver.
     n_anchors : int, optional
-        For nystroem, which "auto" uses if this is given: maximum number of anchors. Default: 512,
-        or twice the number of clusters if that is more.
+        Maximum number of anchors for nystroem. If it is given, solver "auto" means nystroem.
+        Default: 512, or twice the number of clusters if that is more.
     n_init : int, default=10
         Number of runs of k-means; the best is kept.
     memory_budget : str or number, default="2GiB"
@@ -131,8 +132,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         Centres of the clusters in the embedding. There are fewer clusters, and a warning, if
         the data have fewer distinct points than `n_clusters`.
     X_fit_ : ndarray, sparse array or None
-        The distinct training rows of positive weight, sorted; None for a precomputed kernel. With
-        nystroem, the anchors.
+        The distinct training rows of positive weight, sorted. With nystroem, the anchors. None for
+        a precomputed kernel.
     n_anchors_ : int or None
         With nystroem, the number of anchors.
     anchor_indices_ : ndarray of shape (n_anchors_,) or None
@@ -140,11 +141,11 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     kernel_ : Kernel
         The fitted kernel.
     kernel_choice_ : dict or None
-        With ``kernel="auto"``, the choice and its evidence: ``kernel``, ``"gaussian"`` or
-        ``"shared_neighbors"``; ``cuts``, the normalised cuts of the clusters of both in that graph;
-        ``smallest_cluster``, the size of the smallest cluster of that graph as a fraction of the
-        average size; ``n_compared``, the number of rows compared; and ``reason``. None with a given
-        kernel.
+        With ``kernel="auto"``, the choice and the reason for it. ``kernel`` is ``"gaussian"`` or
+        ``"shared_neighbors"``. ``cuts`` holds the normalised cut for the clusters of each kernel.
+        ``smallest_cluster`` is the size of the smallest cluster of ``"shared_neighbors"``, as a
+        fraction of the average size. ``n_compared`` is the number of rows compared. ``reason`` is a
+        sentence. None if a kernel was given.
     extension_ : callable object
         The map that embeds new points; see :meth:`embed`.
     solver_ : str
@@ -176,24 +177,26 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
 
     ``kernel="auto"`` compares the clusters of the Gaussian kernel with those of the graph of 10
     nearest neighbours, with edges weighted by the number of shared neighbours. The criterion for
-    both is the normalised cut in that graph: the fraction of the weight of a cluster's edges that
-    leave it, averaged over clusters. The graph is chosen if its cut is less than half of the other.
-    If one of its clusters is smaller than 0.4 times the average size, it is often a group of
-    outliers; then the cut must also be below 0.001. Of more than 2000 distinct rows, a sample is
-    compared. The Gaussian kernel is used without comparison for ``laplacian="kernel-pca"``, with
-    anchors, for rows read in blocks and for fewer than 40 distinct rows.
+    both is the normalised cut in that graph: for each cluster, the weight of the edges that leave
+    it, divided by the weight of all its edges; then the mean over clusters. The graph is chosen if
+    its clusters have less than half the normalised cut of the Gaussian clusters. If one of its
+    clusters is smaller than 0.4 times the average size, it is often a group of outliers; then the
+    cut must also be below 0.001. If there are more than 2000 distinct rows, a sample is compared.
+    The Gaussian kernel is used without comparison for ``laplacian="kernel-pca"``, with anchors, for
+    rows read in blocks and for fewer than 40 distinct rows.
     :doc:`/guide/defaults` has the measurements behind this rule.
 
-    With nystroem the similarities are inner products of features F, not normalised,
-    :math:`K \approx F F^\top`. With as many anchors as the rank of K the result is exact. N is a
-    matrix of low rank minus a diagonal matrix; a product with it needs two passes over the
-    features, and new points are compared with the anchors only. A point is isolated if its degree
-    is negative, but not by more than the error of the approximation.
+    With nystroem the similarities are approximated by inner products of features F, which are not
+    normalised: :math:`K \approx F F^\top`. With as many anchors as the rank of K the
+    result is exact. N is a matrix of low rank minus a diagonal matrix; a product with it needs two
+    passes over the features, and new points are compared with the anchors only. The approximation
+    may make a degree slightly negative. Such a point counts as isolated.
 
-    Sparse graphs stay sparse; only up to 1000 points does ``solver="auto"`` use LAPACK on the whole
-    matrix. For more points it uses krylov and, if that does not converge, as for long thin
-    clusters, the inverse of the shifted sparse matrix ("shift-invert"). The rows of a sparse
-    precomputed graph are neither merged nor sorted, so cluster numbers follow the order of rows.
+    Sparse graphs stay sparse, except that ``solver="auto"`` uses LAPACK on the whole matrix for up
+    to 1000 points. For more points it uses krylov. If that does not converge, as for long thin
+    clusters, it uses the inverse of the shifted sparse matrix ("shift-invert"). The rows of a
+    sparse precomputed graph are neither merged nor sorted, so cluster numbers follow the order of
+    rows.
 
     References
     ----------
@@ -374,8 +377,8 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         owner = type(self).__name__
         if not isinstance(rows, ArrayRows):
             raise ValueError(
-                f"{owner} searches neighbours only among rows in memory, but X is read in blocks. "
-                "If it fits, pass it as one array; otherwise choose another kernel."
+                f"{owner} searches for neighbours only among rows in memory, but X is read in "
+                "blocks. If it fits, pass it as one array; otherwise choose another kernel."
             )
         if self._by_anchors():
             raise ValueError(
@@ -477,7 +480,7 @@ class _Embedding:
 
 
 def _nearest(centers: NDArray[Any], embedding: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the nearest center of each row of an embedding."""
+    """Return the index of the nearest centre for each row of an embedding."""
     return pairwise_distances_argmin(embedding, centers).astype(np.int32)
 
 
@@ -506,9 +509,9 @@ class SpectralFit:
 def compare_clusters(
     graph: Any, weights: NDArray[np.float64], labels: dict[str, NDArray[np.int32]], k: int
 ) -> dict[str, Any]:
-    """Choose between the Gaussian kernel and the graph of neighbours, by their clusters.
+    """Choose between the Gaussian kernel and the graph; return the value of ``kernel_choice_``.
 
-    Return the value of ``kernel_choice_``.
+    The normalised cuts of their clusters are compared.
     """
     cuts = {name: normalized_cut(graph, weights, found) for name, found in labels.items()}
     sizes = np.bincount(labels[_GRAPH], weights, minlength=k)
@@ -534,7 +537,7 @@ def normalized_cut(
 ) -> float:
     """Return the mean over clusters of the fraction of edge weight that leaves the cluster.
 
-    Each row of the graph stands for as many points as its weight. Clusters without edges count 1.
+    A row of weight w stands for w points. For a cluster without edges, the fraction is 1.
     """
     members = scipy.sparse.csr_array((weights, (np.arange(len(labels)), labels)))
     to_cluster = (graph @ members).toarray()  # (n, k): weight of the edges into each cluster
@@ -568,9 +571,9 @@ def fit_spectral(
         callback=progress.residual_callback(tol, GRAM_FRACTION),
     )
     if _needs_inverse(problem, pairs, plan):
-        bound = 1.0 + problem.shift  # of the spectrum: weights are not negative
+        upper_bound = 1.0 + problem.shift  # of the eigenvalues, because weights are not negative
         pairs = leading_by_inverse(
-            problem.tosparse(), bound, plan.k, tol=tol, random_state=plan.request.random_state
+            problem.tosparse(), upper_bound, plan.k, tol=tol, random_state=plan.request.random_state
         )
     found = geometry.embedding(view, operator, pairs)
     labels, centers = _cluster(found.points, canonical.weights, means)
@@ -596,7 +599,7 @@ def fit_spectral(
 
 
 def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
-    """Return whether "auto" must solve a sparse graph by its inverse, since krylov was too slow."""
+    """Return whether to use shift-invert: krylov, chosen by "auto", failed on a sparse graph."""
     is_sparse = isinstance(problem, Degree) and isinstance(problem.operator, SparseGram)
     by_default = plan.request.solver == "auto" and plan.request.max_iter is None
     return is_sparse and not pairs.converged and by_default
@@ -605,9 +608,9 @@ def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
 def _cluster(
     points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Return labels and centers of k-means, numbered in the order of their first points.
+    """Return labels and centres of k-means, numbered in the order of their first points.
 
-    Points that differ only by rounding error count as one.
+    The number of clusters is at most the number of points that differ by more than rounding errors.
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     rounded = np.round(points / unit) if unit > 0 else points

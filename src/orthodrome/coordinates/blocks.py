@@ -1,4 +1,4 @@
-"""The map from rows to vectors that anchors define, and its results for blocks of rows."""
+"""Map blocks of rows to vectors, with anchors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AnchorMap:
     radius : float or None
         The required k(x, x), by which kernel values are divided; None allows any value.
     scale : float
-        Additional factor of the kernel values.
+        Another factor by which kernel values are multiplied.
     explicit : bool
         Whether the explicit coordinates of the kernel are used; the anchors are then unit vectors.
     stored : bool
@@ -167,7 +167,7 @@ class Block:
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
 
     def combine(self, weights: Array) -> Array:
-        """Return the weighted sum of the vectors, or a row for each column of weights."""
+        """Return the weighted sum of the vectors; one row per column if weights are 2-D."""
         return np.asarray(weights.T @ self._values)
 
 
@@ -188,7 +188,7 @@ class AnchorBlock(Block):
             self._projected = values * values.dtype.type(self._decoder[0, 0])
 
     @property
-    def _raw(self) -> Array:
+    def _unnormalized(self) -> Array:
         if self._projected is None:
             self._projected = self._values @ self._decoder.astype(self.dtype, copy=False)
         return self._projected
@@ -197,7 +197,8 @@ class AnchorBlock(Block):
     def captured(self) -> Floats:
         """Squared lengths of the vectors before they are normalised."""
         if self._captured is None:
-            squares = np.einsum("ij,ij->i", self._raw, self._raw, dtype=np.float64)
+            vectors = self._unnormalized
+            squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
             if self.diagonal is not None:
                 check_captured(squares, self.diagonal)
             if self._unit:
@@ -207,7 +208,8 @@ class AnchorBlock(Block):
 
     def vectors(self) -> Array:
         """Return the vectors, shape (n, m)."""
-        return self._raw / self.lengths.astype(self.dtype)[:, None] if self._unit else self._raw
+        vectors = self._unnormalized
+        return vectors / self.lengths.astype(self.dtype)[:, None] if self._unit else vectors
 
     def products(self, V: Array) -> Floats:
         """Return the products of the vectors with the columns of V, in float64."""
@@ -221,7 +223,7 @@ class AnchorBlock(Block):
         return products
 
     def combine(self, weights: Array) -> Array:
-        """Return the weighted sum of the vectors, or a row for each column of weights."""
+        """Return the weighted sum of the vectors; one row per column if weights are 2-D."""
         values = self._values.astype(np.float64, copy=False)
         return ((weights.T / self.lengths) @ values) @ self._decoder
 

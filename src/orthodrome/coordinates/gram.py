@@ -45,7 +45,7 @@ class CoordinateGram(GramOperator):
         return _product(self.points, self.points, V, self.dtype)
 
     def rows(self, indices: ArrayLike) -> Array:
-        """Return rows."""
+        """Return the rows of the matrix with these indices."""
         chosen = as_indices(indices, self.shape[0])
         return _rows(self.points.take(chosen), self.points)
 
@@ -61,12 +61,12 @@ class CoordinateGram(GramOperator):
         return self.points.captured.astype(self.dtype)
 
     def cross(self, X_new: Any) -> CoordinateCross:
-        """Return the inner products of the features of new points with those of the points."""
+        """Return the inner products of the features of new points and of the training points."""
         return CoordinateCross(self.points.of(X_new), self.points)
 
 
 class CoordinateCross(CrossOperator):
-    """Inner products of the features of new points (rows) with those of the training points."""
+    """Inner products of the features of new points (rows) and training points (columns)."""
 
     def __init__(self, new: Coordinates, points: Coordinates) -> None:
         super().__init__(shape=(new.shape[0], points.shape[0]), dtype=points.dtype)
@@ -82,7 +82,7 @@ class CoordinateCross(CrossOperator):
 
 
 class CoordinateRows(CrossOperator):
-    """The features of new points, (m, r): inner products with the axes of the space."""
+    """The features of new points as an operator of shape (m, r)."""
 
     def __init__(self, points: Coordinates) -> None:
         super().__init__(shape=points.shape, dtype=points.dtype)

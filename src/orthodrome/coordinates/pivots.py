@@ -81,8 +81,8 @@ def partial_cholesky(
         proportional to the squared distance from the nearest chosen row. Rows that are linearly
         dependent on previous ones are skipped.
     sample_weight : array-like of shape (n,), optional
-        Weights. With rpcholesky and k-means++ a weight of 2 means a repeated row; uniform draws
-        rows of large weight earlier, and no row twice.
+        Weights. For rpcholesky and k-means++, a weight of 2 is equivalent to repeating the row.
+        For uniform, rows of large weight tend to be drawn earlier; no row is drawn twice.
     random_state : int, RandomState, Generator or None
         Seed or generator.
 
@@ -130,7 +130,7 @@ def partial_cholesky(
 def pivot_rows(
     operator: GramOperator, pivots: Any, count: int, weights: Floats, random: np.random.Generator
 ) -> Indices:
-    """Return rows in the order to process them, chosen without regard to residuals."""
+    """Return the rows to process, in order: given, or chosen by a method other than rpcholesky."""
     n = operator.shape[0]
     if isinstance(pivots, str):
         if pivots == "uniform":
@@ -146,12 +146,12 @@ def pivot_rows(
 
 
 def pilot_size(n: int, count: int) -> int:
-    """Return a small number of anchors, sufficient for `count` starting vectors."""
+    """Return the number of anchors from which to compute `count` starting vectors."""
     return max(8 * count, min(256, n // 16))
 
 
 def checked_rows(given: Any, n: int) -> Indices:
-    """Check given row numbers; return them as 0 to n-1."""
+    """Check row numbers; return them with negative ones counted from the end."""
     try:
         rows = np.asarray(given)
     except ValueError:  # ragged lists
@@ -227,7 +227,7 @@ def _factor(
         rank = len(pivots)
         values = operator.rows(rows).astype(np.float64)
         inner = values[:, rows] - columns[:rank, rows].T @ columns[:rank, rows]
-        # the two differ by rounding errors: without this a row might be proposed forever
+        # both are residuals, up to rounding; with the larger one a row might be proposed forever
         residual[rows] = np.minimum(residual[rows], np.diagonal(inner))
         accepted, triangle = _accept(inner, thresholds, floor[rows], max_rank - rank)
         if not len(accepted):
@@ -295,10 +295,11 @@ def _columns_needed(new: Floats, residual: Floats, weights: Floats, goal: float)
 
 
 def independent_points(matrix: Array, tol: float) -> tuple[Indices, Floats]:
-    r"""Return points that span the others, and the map from inner products with them to features.
+    r"""Return linearly independent points that span all points, and the decoder for features.
 
-    With the Gram matrix :math:`K_{mm} = R^\top R` of these points, the map is
-    :math:`R^{-1}`: the rows of :math:`k(x, \cdot)\,R^{-1}` have the inner products
+    The decoder maps kernel values with these points to features. It is :math:`R^{-1}`, where
+    :math:`K_{mm} = R^\top R` is the Gram matrix of these points. The features
+    :math:`k(x, \cdot)\,R^{-1}` have the inner products
     :math:`k(x, \cdot)\,K_{mm}^{-1} k(\cdot, y)`.
 
     Parameters
@@ -336,7 +337,7 @@ def independent_points(matrix: Array, tol: float) -> tuple[Indices, Floats]:
     # for a positive semidefinite matrix, the residual of the dropped points is rounding error
     products = factor[:rank, rank:].T @ factor[:rank, rank:]
     residual = np.abs(scaled[np.ix_(dropped, dropped)] - products)
-    if np.any(residual > _INDEFINITE):
+    if np.any(residual > _INDEFINITE_TOL):
         worst = int(nonzero[dropped[residual.max(axis=0).argmax()]])
         raise ValueError(_NOT_POSITIVE.format(where=f"at anchor {worst}"))
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
@@ -348,30 +349,30 @@ _NOT_POSITIVE = (
     "meaningless. Use another kernel, or fit without anchors."
 )
 
-# Errors relative to k(x, x) that exceed rounding errors. In trials, matrices computed in float32
-# and given as float64 reached 2e-4, and 1e-3 in eigenvalues; sigmoid and wave kernels, 0.02.
-_INDEFINITE = 1e-3
+# Larger errors, relative to k(x, x), are not rounding errors. In trials, float32 matrices passed as
+# float64 had errors up to 2e-4 (1e-3 in eigenvalues); indefinite kernels (sigmoid, wave) had 0.02.
+_INDEFINITE_TOL = 1e-3
 
 
 def check_captured(captured: Floats, diagonal: Floats) -> None:
-    """Raise if features are longer than the points: the kernel is not positive definite.
+    """Raise if features are longer than their points: the kernel is not positive definite.
 
     `captured` are squared lengths of features, `diagonal` is k(x, x) of the same points.
     """
     size = np.abs(diagonal)
-    excess = captured - diagonal - _INDEFINITE * size
+    excess = captured - diagonal - _INDEFINITE_TOL * size
     # rounding errors scale with the largest value
     if np.any(excess > float(np.finfo(np.float32).eps) * size.max(initial=0.0)):
         worst = int(np.argmax(excess))
         where = (
-            f"k(x, x) is {diagonal[worst]:.3g}, less than the {captured[worst]:.3g} that the "
-            "anchors explain"
+            f"k(x, x) is {diagonal[worst]:.3g}, less than {captured[worst]:.3g}, the squared "
+            "length of its projection on the anchors"
         )
         raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def check_remainder(matrix: Floats, features: Floats) -> None:
-    """Raise if a Gram matrix minus that of features has a negative eigenvalue.
+    """Raise if the residual K - FFᵀ of a Gram matrix and its features has a negative eigenvalue.
 
     Parameters
     ----------
@@ -387,15 +388,15 @@ def check_remainder(matrix: Floats, features: Floats) -> None:
     residual /= np.outer(lengths[nonzero], lengths[nonzero])
     if nonzero.any():
         smallest = float(scipy.linalg.eigvalsh(residual, subset_by_index=[0, 0])[0])
-        if smallest < -10 * _INDEFINITE:
+        if smallest < -10 * _INDEFINITE_TOL:
             where = f"given the anchors, an eigenvalue of the normalised matrix is {smallest:.2g}"
             raise ValueError(_NOT_POSITIVE.format(where=where))
 
 
 def check_zero_matrix(operator: GramOperator) -> None:
-    """Raise if a matrix without a positive entry on its diagonal is not 0.
+    """Raise if a matrix with no positive diagonal entry has entries other than 0.
 
-    A product with the matrix is computed only if the first rows are 0.
+    The first rows are checked. If they are 0, a product with the matrix is checked too.
     """
     n = operator.shape[0]
     bad = operator.rows(np.arange(min(32, n))).any(axis=1)

@@ -31,7 +31,7 @@ def anchor_coordinates(
     memory_budget: str | float = "2GiB",
     storage: str = "auto",
 ) -> Coordinates:
-    """Return the coordinates of validated data given by anchors.
+    """Return coordinates of validated data, computed from anchors.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def anchor_coordinates(
     unit : bool, default=False
         Whether vectors are normalised.
     scale : float, default=1.0
-        Factor of the kernel values.
+        Factor by which kernel values are multiplied.
     diagonal : ndarray of shape (n,), optional
-        k(x, x) of the rows, times the scale; by default it is evaluated. Longer vectors raise a
-        ValueError: the kernel is not positive definite.
+        k(x, x) of the rows, times the scale; by default it is evaluated. If the squared length of a
+        vector exceeds it, the kernel is not positive definite, and a ValueError is raised.
     memory_budget : str or number, default="2GiB"
         Maximum memory of the vectors.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
@@ -116,7 +116,7 @@ class Coordinates:
     weights : array of shape (n,) or None
         The weights of the points; None if they are equal.
     recomputes : bool
-        Whether every pass computes the vectors.
+        Whether the vectors are recomputed in every pass.
     """
 
     def __init__(self, rows: Rows, by: AnchorMap) -> None:
@@ -185,7 +185,7 @@ class Coordinates:
         return self._as_ndarray(methodcaller("products", V))
 
     def combine(self, weights: Array) -> Array:
-        """Return Σ w_n f_n in float64, or a row for each column of weights."""
+        """Return Σ w_n f_n in float64; if weights have several columns, one sum (row) for each."""
         return Coordinates(self.rows.zip(given=weights), self.by).reduce(_combined)[0]
 
     def take(self, indices: Indices) -> Array:
@@ -197,7 +197,7 @@ class Coordinates:
         return np.asarray(self._as_ndarray(methodcaller("vectors")))
 
     def of(self, X_new: Any) -> Coordinates:
-        """Return new points under the same map; every pass computes their vectors."""
+        """Map new points in the same way; their vectors are recomputed in every pass."""
         return Coordinates(_rows(X_new, self.by.kernel), replace(self.by, stored=False))
 
     def sample(self, count: int) -> Sample:
@@ -208,7 +208,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class _PointFunction:
-    """A block function that calls a function of blocks of points."""
+    """Adapter that maps a block of rows to points and applies a function to them."""
 
     anchor_map: AnchorMap
     function: Any

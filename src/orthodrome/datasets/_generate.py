@@ -125,8 +125,8 @@ def make_spirals(
         \varphi = 2 \pi \Bigl(T r + \frac{a}{A}\Bigr), \qquad
         \epsilon \sim N(0, \sigma^2 I),
 
-    for arm a of A, with T turns per unit of radius. :math:`r = 0.1 + 0.9 \sqrt{u}`, u uniform on
-    [0, 1], spreads the points about evenly along the arm; its outer end has radius 1.
+    for arm a of A, with T turns per unit of radius. The radius is :math:`r = 0.1 + 0.9 \sqrt{u}`
+    with u uniform on [0, 1], so that the points are spread roughly evenly along the arm.
 
     Parameters
     ----------
@@ -241,16 +241,16 @@ def make_landmark_shapes(
 
     Each configuration is rotated, scaled and translated at random.
 
-    With landmarks as complex numbers, sample i of class c is
+    With landmarks as complex numbers, sample n of class c is
 
     .. math::
 
-        z_i = s_i e^{i \theta_i} (w_c + \epsilon_i) + t_i, \qquad
-        \theta_i \sim U[0, 2 \pi), \quad \log s_i \sim U[-\log 2, \log 2], \quad
-        t_i \sim N(0, I),
+        z_n = s_n e^{i \theta_n} (w_c + \epsilon_n) + t_n, \qquad
+        \theta_n \sim U[0, 2 \pi), \quad \log s_n \sim U[-\log 2, \log 2], \quad
+        t_n \sim N(0, I),
 
     where the template :math:`w_c` is centred and of unit norm, and the noise is Gaussian with
-    :math:`E \|\epsilon_i\|^2` = variation². The templates are star-shaped outlines: at the
+    :math:`E \|\epsilon_n\|^2` = variation². The templates are star-shaped outlines: at the
     angles :math:`\varphi_j = 2 \pi j / k` the radius is
     :math:`\exp(\sum_{h=1}^{4} a_h \cos(h \varphi_j + b_h))` with
     :math:`a_h \sim N(0, 0.3^2)`, :math:`b_h \sim U[0, 2 \pi)`.

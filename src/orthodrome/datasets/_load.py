@@ -71,12 +71,13 @@ def load(
 ) -> Any:
     """Load a data set from this machine, or download it.
 
-    The file of the data set (such as ``uci/iris.csv``) is searched in `data_home`, in the folder of
-    the environment variable ``ORTHODROME_DATA``, and in the cache (:func:`cache_folder`). If it is
-    in none of them, copies in scikit-learn and scikit-image are used (wine, camera_256,
-    camera_512), or tables and images are downloaded with pooch (``pip install 'orthodrome[data]'``)
-    and stored in the cache. The script ``experiments/data/convert.py`` of the repository downloads
-    and converts data sets in other formats (digits, faces, landmarks, motion, connectomes).
+    `load` searches for the file of the data set (such as ``uci/iris.csv``) in `data_home`, in the
+    folder of the environment variable ``ORTHODROME_DATA``, and in the cache
+    (:func:`cache_folder`). If it is in none of them, `load` uses the copies in scikit-learn and
+    scikit-image (wine, camera_256, camera_512). It downloads other tables and images with pooch
+    (``pip install 'orthodrome[data]'``) and stores them in the cache. The script
+    ``experiments/data/convert.py`` of the repository downloads and converts data sets in other
+    formats (digits, faces, landmarks, motion, connectomes).
 
     Parameters
     ----------
@@ -116,11 +117,11 @@ def load(
         DESCR, filename : str
             Title, description, source and licence; the file or URL that was read.
         categories : dict of str to tuple of str
-            german_credit: the codes of each category column, whose values are indices of codes.
+            german_credit: the codes of each category column. `data` holds indices of these codes.
         is_test, X_train, y_train, X_test, y_test : ndarray
             pendigits, usps, mnist: the published split; the arrays are views.
         images, image : ndarray of shape (n, height, width) and (height, width)
-            usps, mnist, orl_faces; camera_256, camera_512.
+            `images`: usps, mnist, orl_faces. `image`: camera_256, camera_512.
         landmarks : ndarray of shape (n, k, 2) or (n, k, 3)
             The shape sets, passiflora, and pendigits' pen positions. mice_vertebrae adds
             `outlines`, passiflora adds `species, plant, ontogeny, total, heteroblasty`.

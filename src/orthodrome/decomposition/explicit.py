@@ -36,7 +36,7 @@ from ..plan import plan_fit
 from ..rows import ArrayRows, as_rows
 from .view import View, fitted_view
 
-# Squared lengths up to this fraction may be rounding errors.
+# Dropped variance up to this fraction of the sum of squared lengths may be rounding errors.
 _LENGTH_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 # Fraction of the progress bar for the Gram matrix and its factors.
@@ -84,14 +84,14 @@ def fit_points(
 
 
 def unit_vectors(points: Floats) -> Floats:
-    """Normalise coordinates; return NaN for points without a direction."""
+    """Normalise coordinates; return NaN for points of length 0."""
     lengths = np.linalg.norm(points, axis=1)
     lengths[lengths <= 1e-12] = np.nan
     return points / lengths[:, None]
 
 
 def check_directions(points: Floats) -> None:
-    """Raise if a point has no direction."""
+    """Raise if a point had length 0, so that it could not be normalised."""
     lost = ~np.isfinite(points[:, 0])
     if lost.any():
         raise RowError(
@@ -105,7 +105,7 @@ def check_directions(points: Floats) -> None:
 def fit_to_coordinates(
     estimator: Any, X: Any, sample_weight: ArrayLike | None, *, unit: bool, on_sphere: bool
 ) -> tuple[PointFit, Any, Canonical]:
-    """Fit an estimator to coordinates of the points; return the fit, the data and their rows.
+    """Fit an estimator to coordinates; return the fit, the validated data and their distinct rows.
 
     ``estimator._method()`` returns the function that fits to coordinates. On a sphere, kernel
     values are divided by k(x, x), which must be constant; `unit` also normalises coordinates. Not
@@ -116,7 +116,7 @@ def fit_to_coordinates(
     rows: Any = as_rows(X, kernel, estimator).weighted(sample_weight, owner)
     if not isinstance(rows, ArrayRows):
         raise ValueError(
-            f"{owner} does not take rows that are read in blocks, such as lists of arrays. "
+            f"{owner} does not accept rows that are read in blocks, such as lists of arrays. "
             "Pass one array, for example numpy.concatenate(X)."
         )
     canonical = canonical_of(rows, kernel)
@@ -251,20 +251,20 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
 
 
 def oriented(directions: Floats, coordinates: Floats, normalized_weights: Floats) -> Floats:
-    """Choose the signs of directions that make the third moments of coordinates positive."""
+    """Return directions with signs for which the third moments of coordinates are positive."""
     return directions * orient(coordinates - normalized_weights @ coordinates, normalized_weights)
 
 
 def _warn_if_dropped(dropped: float, points: Floats, kernel: Kernel) -> None:
-    """Warn if much of the variance was dropped because it is close to rounding errors."""
+    """Warn if more than 1% of the variance was dropped because it is close to rounding errors."""
     size = float(np.einsum("ij,ij->", points, points))
     if dropped <= _LENGTH_ROUNDING * size and isinstance(kernel, Precomputed):
         return  # the rows may differ by rounding errors only
     spread = float(np.sum((points - points.mean(axis=0)) ** 2))
     if dropped > 0.01 * (dropped + spread):
         warn_user(
-            f"{dropped / (dropped + spread):.0%} of the variance of {type(kernel).__name__} over "
-            "these data is left out: compared with the lengths of the points it is close to "
-            "rounding errors. Choose a smaller scale (sigma), centre the data, or pass float64.",
+            f"{dropped / (dropped + spread):.0%} of the variance of {type(kernel).__name__} on "
+            "these data was dropped: it is close to the rounding errors of the points. Choose a "
+            "smaller scale (sigma), centre the data, or pass float64.",
             UserWarning,
         )

@@ -30,11 +30,11 @@ __all__ = ["FLAT", "SPHERE", "Flat", "Geometry", "Origin", "Sphere", "centered",
 # Tolerance for the gradient at the Karcher mean; float32 points do not allow a smaller one.
 _MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
-# Size of the sample whose mean is the origin of the sums for the flat covariance.
+# Number of sampled points. Their mean is subtracted before the sums for the flat covariance.
 _SAMPLE_SIZE = 1024
 
-# Warn if the mean of all rows is farther than this from that of the first rows, in radians. For
-# widely spread points the error of eigenvalues reached 1 % at about 1 rad.
+# Warn if the angle between the mean of all rows and the mean of the first rows is larger, in
+# radians. For widely spread points, eigenvalues had an error of 1 % at about 1 rad.
 _MAX_DRIFT = 0.5
 
 
@@ -51,7 +51,8 @@ class Origin:
     total : float
         The variance in feature space, including the variance that the anchors do not span.
     term_size : float
-        The size of the terms whose differences give the covariance.
+        The size of the terms that are subtracted to get the covariance; rounding errors are
+        proportional to it.
     count : float
         The sum of the weights.
     trace, left_out : float
@@ -165,13 +166,13 @@ class Flat:
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the regressors of the inputs, here the coordinates themselves."""
+        """Return the variables that predict inputs in ridge regression: the coordinates."""
         return coordinates
 
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return points with given coordinates, as coefficients over the fitted points."""
+        """Return points with given coordinates as linear combinations of the fitted points."""
         return coordinates @ dual_coef.T + mean.astype(dual_coef.dtype)
 
 
@@ -224,7 +225,7 @@ class Sphere:
             return 1.0
         if not rows.lazy:
             return squared_radius(rows.map(partial(_diagonal, kernel)))
-        # a sample is enough: the coordinates check that k(x, x) is constant
+        # a sample is enough: AnchorMap.block checks k(x, x) of the other rows
         sample = rows.take(rows.spread(_SAMPLE_SIZE, None)[0])
         return squared_radius(_diagonal(kernel, sample, 0))
 
@@ -232,7 +233,7 @@ class Sphere:
         """Return the Karcher mean and the covariance of the Log maps at the mean."""
         mean = coordinate_mean(points, tol=_MEAN_TOL[points.dtype], max_iter=max_iter)
         warn_about_mean(mean, "KernelPGA: the Karcher mean", advice="Raise max_iter.")
-        count, second, angles, stretched, trace, captured = points.reduce(
+        count, second, angles, squared_ratios, trace, captured = points.reduce(
             partial(log_sums, mean.point)
         )
         total = float(angles / count)
@@ -240,7 +241,7 @@ class Sphere:
             point=mean.point,
             covariance=second / count,
             total=total,
-            term_size=float(stretched / count),
+            term_size=float(squared_ratios / count),
             count=float(count),
             trace=float(trace / count),
             left_out=float((trace - captured) / count),
@@ -297,18 +298,18 @@ class Sphere:
         }
 
     def regressors(self, coordinates: NDArray[Any]) -> NDArray[Any]:
-        """Return the regressors of the inputs, here points of the sphere."""
+        """Return the variables that predict inputs in ridge regression: points on the sphere."""
         return exp_at_pole(coordinates)
 
     def expansion(
         self, coordinates: NDArray[Any], dual_coef: NDArray[Any], mean: NDArray[Any]
     ) -> NDArray[Any]:
-        """Return points with given coordinates, as coefficients over the fitted points."""
+        """Return points with given coordinates as linear combinations of the fitted points."""
         return exp_at_pole(coordinates) @ np.column_stack([mean, dual_coef]).T
 
 
 def _sphere_coordinates(frame: Floats, block: Block) -> Floats:
-    """Return geodesic coordinates of a block of points; the last column is the cosines."""
+    """Return geodesic coordinates of a block of points; the last column holds cosines."""
     products = block.products(frame)
     cosines = products[:, -1]
     _, angle_ratios = angles_from_cosines(cosines)

@@ -72,8 +72,8 @@ def inputs_of(
     training : ndarray of shape (n_training, ...)
         The training inputs.
     expansion : callable
-        Maps the coordinates of n points to an array of shape (n, n_training): each point as a
-        linear combination of the feature vectors of the training inputs.
+        Maps the coordinates of n points to an array of shape (n, n_training). Row i holds the
+        coefficients of point i as a linear combination of the training feature vectors.
     features : callable
         Maps coordinates to the variables from which ridge regression predicts inputs.
     embedding : ndarray of shape (n_training, k)
@@ -99,14 +99,15 @@ def inputs_of(
             lambda rows: image_of(coordinates[rows], expansion, rows.start),
             len(coordinates),
         ).points
-    vectors, back = kernel.as_vectors(training)
+    vectors, from_vectors = kernel.as_vectors(training)
     if decode is None:
         ones = np.ones(len(training))
         decode = decode_components(
             features(embedding), vectors, ones if weights is None else weights, alpha
         )
     ridge, dtype = decode, coordinates.dtype
-    return back(image_of(coordinates, lambda Z: ridge(features(Z)).astype(dtype, copy=False)))
+    vectors = image_of(coordinates, lambda Z: ridge(features(Z)).astype(dtype, copy=False))
+    return from_vectors(vectors)
 
 
 def image_of(

@@ -137,8 +137,8 @@ class KernelPGA(SpectralDecomposition):
         Whether the eigensolver and the mean reached their tolerances.
     residuals_ : ndarray of shape (n_components,)
         ‖P^½ T P^½ a - λa‖ for the eigenvector a and eigenvalue λ of each component. With nystroem,
-        each entry is instead the error of the trace of the Gram matrix. In kernel PCA, this error
-        is a bound of the residuals.
+        each entry is instead the error of the trace of the Gram matrix. Unlike in kernel PCA, this
+        error is not an upper bound of the residuals.
     history_ : list of dict
         One entry per iteration of the eigensolver.
     n_features_in_, feature_names_in_ :
