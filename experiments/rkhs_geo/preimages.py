@@ -571,7 +571,7 @@ def draw_objective(ax: Any, name: str, power: int) -> None:
     with warnings.catch_warnings():
         # a flat valley is not followed to its last digits
         warnings.simplefilter("ignore", ConvergenceWarning)
-        plots.karcher_objective(kernel, X, ax=ax, xlabel="", ylabel="", size=9.0)
+        plots.karcher_objective(kernel, X, ax=ax, xlabel="", ylabel="")
     ax.get_legend().remove()
     ends = from_starts(kernel, X, X).points
     for number in range(0, len(X), 10):

@@ -94,24 +94,25 @@ def test_warnings_become_notes():
 # ---------------------------------------------------------------------------- results and pages
 
 
-def compared(*scores, criterion="neighbourhoods", errors=(0.0, 0.0)):
+def compared(*scores, criterion="neighbourhoods", error=0.0):
     names = (LINEAR, "kpca", "kpns")
     results = [
-        MethodResult(name, score, np.array(errors) * score, SQUARE.X, np.ones(3), 0.0)
+        MethodResult(name, score, error, SQUARE.X, np.ones(3), 0.0)
         for name, score in zip(names, scores, strict=False)
     ]
     return Comparison(criterion, SQUARE, 2, results)
 
 
 def test_recommendations():
-    """The simplest method that is not significantly worse than the best is recommended."""
+    """The simplest method within one standard error of the best is recommended."""
     assert compared(0.5, 0.5, 0.5).best.method == LINEAR
     assert compared(0.5, 0.9, 0.9).best.method == "kpca"
-    assert compared(0.5, 0.9, errors=(0.0, 1.0)).best.method == LINEAR
+    assert compared(0.5, 0.9, error=0.5).best.method == LINEAR
+    assert compared(0.7, 0.75, 0.8, error=0.06).best.method == "kpca"
     advice = "try more than 2 components (--components)."
     assert compared(0.1, 0.2).recommendation().endswith(advice)
     assert advice not in compared(0.1, 0.5).recommendation()
-    assert "Significantly worse than the best: PCA 0.100" in compared(0.1, 0.5).recommendation()
+    assert "Worse by more than one standard error: PCA 0.100" in compared(0.1, 0.5).recommendation()
 
 
 def scored(data, standardize=False):

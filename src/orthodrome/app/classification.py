@@ -199,9 +199,10 @@ def _check_folds(data: Data, labels: Array, n_folds: int, work: Work) -> None:
     listed = ", ".join(f"{str(name)!r} ({n})" for name, n in pairs)
     second, largest = np.sort(counts)[-2:]
     if second < 2 or largest < n_folds:
+        fewer = "fewer folds (--cv), " if second >= 2 else ""  # one row cannot be divided
         raise InputError(
-            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use fewer "
-            "folds (--cv), a test file (--test), or more rows."
+            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
+            f"{fewer}a test file (--test), or more rows."
         )
     if listed:
         work.notes.append(

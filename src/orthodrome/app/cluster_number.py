@@ -27,7 +27,7 @@ _MAX_ROWS, _N_COORDINATES = 1000, 10
 class Evidence:
     """Prediction strengths for 1, 2, … clusters, with standard errors over splits.
 
-    The proposed number is the largest whose strength reaches 0.77 within its standard error. If
+    The proposed number is the largest whose strength plus its standard error reaches 0.77. If
     there is none, it is 2 if its strength reaches 0.7, else 1.
     """
 
@@ -63,7 +63,7 @@ class Evidence:
         return (
             f"-k {k} was chosen: {k} is the largest number up to {largest} for which two random "
             f"halves of the rows predict each other's clusters (prediction strength {strength}; "
-            f"{_ENOUGH} is enough within its standard error)."
+            f"the limit is {_ENOUGH}, less one standard error)."
         )
 
     def picture(self) -> Picture:

@@ -108,12 +108,15 @@ def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
     It is spectral clustering if this prefers a graph of shared neighbours to a Gaussian kernel,
     otherwise kernel k-means, which is better for round clusters; see docs/defaults/clustering.md.
     """
-    given = choice.kernel is not None or choice.sigma is not None or data.kind == "shapes"
-    if given or choice.parameters["n_clusters"] < 2 or len(data) > MAX_EXACT_ROWS:
-        return "kernel-kmeans", (
-            "Method: kernel k-means, the default for landmarks, a given kernel, a single cluster "
-            f"and more than {MAX_EXACT_ROWS} rows."
-        )
+    reasons = {
+        "the data are landmarks": data.kind == "shapes",
+        "a kernel or bandwidth was given": choice.kernel is not None or choice.sigma is not None,
+        "there is a single cluster": choice.parameters["n_clusters"] < 2,
+        f"there are more than {MAX_EXACT_ROWS} rows": len(data) > MAX_EXACT_ROWS,
+    }
+    reason = next((text for text, holds in reasons.items() if holds), None)
+    if reason is not None:
+        return "kernel-kmeans", f"Method: kernel k-means, because {reason}."
     model = make_model(replace(choice, method="spectral"), data).fit(data.X)
     found = last_step(model).kernel_choice_
     if found["kernel"] == "gaussian":

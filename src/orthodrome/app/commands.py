@@ -313,7 +313,7 @@ def compare() -> None:
 
     With labels, the criterion is the accuracy of nearest neighbours, for rows that were not used in
     the fit. Without labels, it is the fraction of nearest neighbours in the standardised data that
-    the coordinates preserve. The simplest method that is not significantly worse than the best is
+    the coordinates preserve. The simplest method within one standard error of the best score is
     recommended. Writes report.html. If there are more than 500 rows, a random sample is used.
     """
 

@@ -52,9 +52,8 @@ class MethodResult:
         A key of `TITLES`.
     score : float
         The accuracy, or the area between the curve and chance.
-    errors : ndarray of shape (n_repeats,)
-        Deviations of the score whose standard deviation is the standard error of the score. All
-        methods use the same folds or halves, so that differences can be tested.
+    error : float
+        The standard error of the score.
     coordinates : ndarray of shape (n, n_components)
         Coordinates of the compared rows.
     curve : ndarray of shape (n - 1,)
@@ -65,7 +64,7 @@ class MethodResult:
 
     method: str
     score: float
-    errors: Floats
+    error: float
     coordinates: Floats
     curve: Floats
     seconds: float
@@ -74,16 +73,6 @@ class MethodResult:
     def title(self) -> str:
         """The name of the method."""
         return TITLES[self.method]
-
-    @property
-    def error(self) -> float:
-        """The standard error of the score."""
-        return float(np.std(self.errors, ddof=1))
-
-    def is_worse_than(self, best: MethodResult) -> bool:
-        """Return whether `best` has a larger score, by more than two standard errors."""
-        gain = best.score - self.score
-        return gain > max(_MIN_DIFFERENCE, 2 * float(np.std(best.errors - self.errors, ddof=1)))
 
 
 @dataclass(frozen=True)
@@ -109,11 +98,12 @@ class Comparison:
 
     @property
     def best(self) -> MethodResult:
-        """The simplest method that is not significantly worse than the one with the best score."""
+        """The simplest method within one standard error of the best score."""
         return next(each for each in self.results if not self._is_worse(each))
 
     def _is_worse(self, result: MethodResult) -> bool:
-        return result.is_worse_than(max(self.results, key=lambda each: each.score))
+        top = max(self.results, key=lambda each: each.score)
+        return result.score < top.score - max(_MIN_DIFFERENCE, top.error)
 
     def recommendation(self) -> str:
         """Return which method to use, and how clear the difference is."""
@@ -125,8 +115,8 @@ class Comparison:
             f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
         ]
         for is_worse, verdict in (
-            (False, "Not significantly different, but less simple"),
-            (True, "Significantly worse than the best"),
+            (False, "Within one standard error of the best score, but less simple"),
+            (True, "Worse by more than one standard error"),
         ):
             others = [e for e in self.results if e is not best and self._is_worse(e) is is_worse]
             if others:
@@ -261,7 +251,7 @@ def _evaluate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has warned
             scores = np.array([_accuracy(name, data, choice, n_components, *f) for f in folds])
-        score, errors = float(scores.mean()), scores / np.sqrt(len(folds))
+        score, spread = float(scores.mean()), scores / np.sqrt(len(folds))
     else:
         rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
         halves = [rng.choice(len(data), n_half, replace=False) for _ in range(_N_HALVES)]
@@ -269,8 +259,9 @@ def _evaluate(
             neighborhood_preservation(reference[half], coordinates[half], kernel=kernel)
             for half in halves
         ]
-        score, errors = neighborhood_area(curve), np.array(list(map(neighborhood_area, kept)))
-    return MethodResult(name, score, errors, coordinates, curve, seconds)
+        score, spread = neighborhood_area(curve), np.array(list(map(neighborhood_area, kept)))
+    error = float(np.std(spread, ddof=1))
+    return MethodResult(name, score, error, coordinates, curve, seconds)
 
 
 def _reference(data: Data, choice: Choice) -> tuple[Array, Any]:

@@ -208,4 +208,6 @@ def _missing_note(
         what += f". Missing cells were replaced by the {missing} of their column"
     if dropped.any():
         what += f". {dropped.sum()} rows were dropped"
-    return f"{what}." + (" Use --missing median to keep them." if columns and not fills else "")
+    could_fill = not fills and bool((gaps & ~unlabelled).any())
+    advice = " Use --missing median to keep rows with missing cells." if could_fill else ""
+    return f"{what}.{advice}"

@@ -162,7 +162,7 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
             "estimate to estimate the landmarks from the other specimens."
         )
     kept = data.take(np.flatnonzero(~incomplete))
-    keep = " Use --missing estimate to keep those without landmarks." if gaps.any() else ""
+    keep = " Use --missing estimate to keep specimens with missing landmarks." if gaps.any() else ""
     return _noted(kept, f"{what}: {names}. They were left out.{keep}")
 
 
