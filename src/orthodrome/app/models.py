@@ -42,14 +42,14 @@ CLASSIFIERS: dict[str, type] = {
 }
 # Above this ratio of standard deviations, columns are standardised by default.
 _MAX_SPREAD_RATIO = 10.0
-# From more rows than this, decompositions and clusterings use anchors.
+# With more rows than this, decompositions and clusterings use anchors.
 MAX_EXACT_ROWS = 20_000
 _N_ANCHORS = 300
 LINEAR = "pca"
 _METHODS = DECOMPOSITIONS | CLUSTERINGS | CLASSIFIERS
 # Methods that need unit feature vectors; other kernels are normalised for them.
 _SPHERE_METHODS = ("kpga", "kpns", "mixture", "kmeans", "nested-spheres")
-# Parameters in the messages of estimators, and the options to name instead.
+# Replace parameter names in messages of estimators by command-line options.
 _OPTION_NAMES = {
     r"\bsphere='(\w+)'": r"--sphere \1",
     r"\bscale \(sigma\) of the kernel|\bsigma of the kernel": "bandwidth (--sigma)",
@@ -158,7 +158,7 @@ def make_model(choice: Choice, data: Data) -> Any:
 
 
 def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
-    """Return whether to standardise columns, and a note if that was decided here."""
+    """Return whether to standardise columns, and a note if rule="auto" chose to do so."""
     if rule != "auto" or data.kind == "shapes":
         return rule == "yes", ""
     spreads, invalid = _spreads(data)

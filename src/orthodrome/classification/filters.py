@@ -35,7 +35,7 @@ _MIN_SHIFT = 1e-6
 # Residuals that differ by less than this fraction of k(x, x) differ only by rounding error.
 TIE_TOL = 256 * _EPS
 
-# Error of the entries of a Gram matrix, in units in the last place of the squared norms.
+# Rounding error of an entry of a Gram matrix, in ulps (units in the last place) of k(x, x).
 _ENTRY_ULPS = 8
 
 
@@ -91,7 +91,8 @@ def class_spectrum(
     weights : ndarray of shape (G, n)
         Positive weights.
     entry_size : float, optional
-        Magnitude of the terms, if entries are differences of larger terms.
+        If entries are differences of larger terms, the magnitude of these terms. It determines the
+        rounding error.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def class_spectrum(
     array([[3., 1.]])
     """
     matrices = _weighted(gram, weights)
-    # |K_ij| <= √(K_ii K_jj): errors of that size have a norm of at most the trace
+    # |K_ij| <= √(K_ii K_jj), so relative errors ε of the entries have a norm of at most ε trace(K)
     size = np.trace(matrices, axis1=1, axis2=2).real
     if entry_size is not None:
         size = np.maximum(size, entry_size * weights.sum(axis=1))
@@ -137,8 +138,8 @@ def triangular_directions(
 ) -> NDArray[Any] | None:
     """Return the lower triangular D with D Dᴴ = W^½ (P + penalty P²) W^½, P = (K_w + α)⁻¹.
 
-    A class then captures ‖Dᴴ k_x‖² of a point. `gram` and `weights` belong to a single class.
-    Return None if α is too small for accurate Cholesky factorisations.
+    The residual of a point is then k(x, x) - ‖Dᴴ k_x‖². `gram` and `weights` belong to a single
+    class. Return None if α is too small for accurate Cholesky factorisations.
     """
     matrix = _weighted(gram, weights)
     if alpha < _MIN_SHIFT * float(np.trace(matrix).real):
@@ -374,9 +375,11 @@ def left_out_tangent_residuals(
         M = (B + \alpha I - z z^\top)^{-1}, \quad
         z = W^{1/2} D c^{(n)}, \quad B = W^{1/2} D K D W^{1/2},
 
-    with the Sherman-Morrison formula and a single eigendecomposition of B. This neglects the change
-    of D at the other points: a relative change of about 1/n of a factor near 1. Without
-    regularisation, at the Karcher mean, it is the residual of the plain kernel times (θ/sin θ)².
+    where :math:`g_n` is the n-th diagonal entry of D, and :math:`g^{(n)}_n` is computed from
+    :math:`c^{(n)}` instead of c. The Sherman-Morrison formula needs only one eigendecomposition, of
+    B. The other entries of D are not recomputed; they are near 1, and would change by about 1/n.
+    Without regularisation, at the Karcher mean, r is the residual of the plain kernel times
+    (θ/sin θ)².
 
     Parameters
     ----------

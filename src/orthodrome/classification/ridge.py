@@ -53,19 +53,20 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         class's Gram matrix.
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
-        power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
+        power of ten from 1e-8 to 10; for ``"absolute"``, multiplied by the mean of k(x, x).
     sigmas : array-like of shape (n_sigmas,) or "auto", optional
         Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
-        (default): 1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if that is a rule, such as
-        ``sigma="mean"``; a number is kept. None: the kernel's scale, as in the paper. Scales of
-        kernels inside ``Normalized`` and ``Embedded`` can be chosen too. Each scale needs one
-        eigendecomposition per class.
+        (default): if the kernel's scale is a rule, such as ``sigma="mean"``, use 1/4, 1/2, 1, 2, 4
+        and 8 times the scale that it gives; if it is a number, keep it. None: use the kernel's
+        scale, as in the paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be
+        chosen too. Each scale needs one eigendecomposition per class.
     subspace_size : int, optional
         Maximum number of training points of each class, drawn at random, as in the paper's
         subspaces of equal size. Default: all.
     class_weight : dict or "balanced", optional
-        Weights of the classes, which multiply the weights of their points, as in scikit-learn. For
-        an absolute alpha, a class of weight c has λ/c, and counts c times in leave-one-out.
+        Weights of the classes, which multiply the weights of their points, as in scikit-learn. With
+        an absolute alpha, a weight of c divides the λ of the class by c. In the leave-one-out
+        accuracy, the points of the class count c times.
     random_state : int, RandomState or None, default=None
         Seed of the random draw of `subspace_size`.
     memory_budget : str or number, default="2GiB"
@@ -87,8 +88,8 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
         Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
     sigmas_ : ndarray of shape (n_sigmas,)
-        Scales tried, ascending; if there was no choice, the kernel's scale, or NaN without one.
-        Ties go to the largest.
+        Scales tried, ascending; ties go to the largest. If only one scale was possible, this is the
+        kernel's scale, or NaN for a kernel without a scale.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
@@ -117,9 +118,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     Equal rows of a class are first merged into weights, so a weight of 2 is equivalent to repeating
     the row, and the order of rows does not matter. Leave-one-out leaves out distinct rows, with all
     their copies, and needs one eigendecomposition per class and scale. It is exact, with two
-    exceptions: the fitted kernel (a scale, a mean shape) is not fitted again, and for an indefinite
-    kernel the positive part of each class's matrix is used, which is not recomputed. Residuals that
-    differ only by rounding error tie, and the first class wins. With `subspace_size`, training
+    exceptions. The kernel (a scale, a mean shape) is not fitted again. For an indefinite kernel,
+    the positive part of each class's matrix is used, and it is not recomputed either. Residuals
+    that differ only by rounding error tie, and the first class wins. With `subspace_size`, training
     points that were not drawn are evaluated as new points, and also count in the leave-one-out
     accuracy.
 

@@ -36,7 +36,7 @@ class NewPoints:
     dual_coef, mean : ndarrays of shape (n_fit, k), (n_fit,)
         Coefficients of the components, and of the mean, over the fitted points.
     intercept : ndarray of shape (k,) or None
-        The constant of flat coordinates; None for coordinates of Log maps.
+        Constant term of the coordinates in flat feature space; None on the sphere.
     mean_square : float
         The squared length of the mean in flat feature space.
     diagonal : float or None

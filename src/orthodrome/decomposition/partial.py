@@ -34,10 +34,10 @@ from .geometry import Geometry
 # Anchors are chosen once there are this many rows for each.
 _ROWS_PER_ANCHOR = 8
 
-# Number of points whose mean is the origin of the first sums.
+# The first sums are centred at the mean of this many points.
 _CENTER_SAMPLE = 256
 
-# Number of points whose Karcher mean is the base point of sums of Log maps.
+# The base point of the Log maps is the Karcher mean of this many points.
 _BASE_SAMPLE = 2048
 
 
@@ -159,7 +159,7 @@ class PartialFit:
 
 
 def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any) -> Any:
-    """Return sums for the moments about a center; with an input center, also of the inputs."""
+    """Return sums of the features about a center, and of the inputs if they have a center."""
     sums = centered_sums(center, block)
     if input_center is None:
         return sums

@@ -218,9 +218,9 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     def inverse_transform(self, X: Data, inputs: ArrayLike | None = None) -> NDArray[Any]:
         """Find inputs whose feature vectors are near the given coordinates.
 
-        The notes of the class define the point of feature space with these coordinates. For radial
-        kernels its pre-image is computed with a fixed-point iteration, for other kernels with ridge
-        regression of the training inputs.
+        Coordinates define a point in feature space; see the notes of the class. The pre-image of
+        this point is computed with a fixed-point iteration for radial kernels, and with ridge
+        regression of the training inputs for other kernels.
 
         Parameters
         ----------
@@ -258,8 +258,8 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
 
         where μ is the training mean and d the distance, Euclidean or along the sphere. Higher is
         better; the maximum is 1 if the kernel is positive definite. Use it to compare numbers of
-        components, not kernels or σ: each has another feature space, and if σ is so large that all
-        points nearly coincide, the score is close to 1.
+        components. Do not use it to compare kernels or values of σ, because their feature spaces
+        differ. If σ is so large that all points nearly coincide, the score is close to 1.
 
         Parameters
         ----------

@@ -121,7 +121,10 @@ class View:
         return missing * (w @ missing) + digits * present * (w @ present)
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return combinations of all points, given as columns, as rows over the fitted points."""
+        """Express linear combinations of all points as combinations of the fitted points.
+
+        The columns of `coefficients` are the combinations; the result has one row for each.
+        """
         if self.anchors is None:
             return np.ascontiguousarray(coefficients.T)
         return np.asarray(self.points.combine(coefficients) @ self.anchors.decoder.T)
@@ -211,5 +214,5 @@ def warn_if_few_anchors(status: Status, plan: Plan, count: int, trace_error: flo
     warn_unless_converged(
         status,
         f"{plan.request.owner} ({plan.name})",
-        f"{count} anchors leave {trace_error:.1e} of the trace, tol={plan.solver.tol}",
+        f"{count} anchors leave out {trace_error:.1e} of the trace; tol={plan.solver.tol}",
     )

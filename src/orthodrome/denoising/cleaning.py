@@ -28,7 +28,7 @@ def clean(
     With coordinates e of a point x, the projection is :math:`\sum_n \beta_n \Phi(x_n)`,
     :math:`\beta = p + A e`, A the model's ``dual_coef_`` and p its ``mean_``. For radial kernels
     the fixed-point iteration of Mika et al. starts at x itself. (``inverse_transform`` has only
-    the coordinates and tries several starts; for points near their pre-images the results agree.)
+    the coordinates and tries several starts; if x is near its pre-image, both results agree.)
 
     Parameters
     ----------

@@ -99,17 +99,17 @@ class PatchDenoiser(KernelDenoiser):
     see whether the kernel matters.
 
     *Cost.* A pre-image needs a few passes over the training patches, each O(max_train · d) for
-    patches of d numbers. Denoising computes one pre-image for each patch of the image. Choosing
-    parameters computes two for each candidate and each patch of a coarser grid, of at most 4500
-    patches; for small images, this takes most of the time. Memory: a few copies of the image in
-    float64, and a bounded number of patches.
+    patches of d numbers. Denoising computes one pre-image for each patch of the image. To choose
+    the parameters, each candidate computes two pre-images for each patch of a coarser grid, which
+    has at most 4500 patches. For small images, this takes most of the time. Memory: a few copies of
+    the image in float64, and a bounded number of patches.
 
-    *What to expect.* It is meant for Gaussian noise of one level. Compared with linear PCA of the
-    same patches it is a little better on most images, more so if edges repeat, and worse if the
-    signal is a few bright spots in strong noise. scikit-image's ``denoise_nl_means`` is better on
-    most photographs and hundreds of times faster; see ``experiments/kha/denoising.md``. The
-    estimate of the noise level treats fine texture as noise, so low levels are overestimated: pass
-    `noise` if you know it.
+    *What to expect.* The denoiser is meant for Gaussian noise of one level. It is a little better
+    than linear PCA of the same patches on most images, and by a larger margin if edges repeat. It
+    is worse if the signal is a few bright spots in strong noise. scikit-image's
+    ``denoise_nl_means`` is better on most photographs and hundreds of times faster; see
+    ``experiments/kha/denoising.md``. The estimate of the noise level treats fine texture as noise,
+    so low levels are overestimated: pass `noise` if you know it.
 
     References
     ----------
@@ -196,7 +196,7 @@ class PatchDenoiser(KernelDenoiser):
         chosen: NDArray[np.intp],
         rng: np.random.RandomState,
     ) -> Trial:
-        """Return the trial on a grid with a step of half a patch, in windows if it is large.
+        """Return a trial with a step of half a patch, in random windows if there are many patches.
 
         Fewer patches overlap on this grid than in the result, so the risk is slightly too high for
         all candidates.
@@ -242,7 +242,11 @@ def _clean_patches(
 
 
 def _trial_positions(grid: PatchGrid, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Return all positions of a small grid, otherwise a random window in each cell of a raster."""
+    """Return the positions of the patches for the risk estimate.
+
+    These are all positions if there are few. Otherwise divide the image into cells, and return the
+    positions in one random window per cell.
+    """
     if len(grid.positions) <= _TRIAL_PATCHES:
         return grid.positions
     # long enough that pixels in the middle are fully covered

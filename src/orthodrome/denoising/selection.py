@@ -1,6 +1,6 @@
 """Choose the kernel scale, the number of components and the blend with the smallest risk.
 
-The blend is the fraction, from 0 to 1, of the change from noisy to denoised data that is made. The
+A blend t between 0 and 1 returns the noisy data plus t times the change made by the denoiser. The
 risk is Stein's unbiased estimate of the mean squared error.
 """
 
@@ -42,8 +42,8 @@ class Risk:
     only the fraction t of the change, so the result is :math:`y + t (f(y) - y)`. The risk of this
     result is a parabola in t with its minimum at
     :math:`t = n s^2 (1 - d) / \|f(y) - y\|^2`. If f changes the data more than the noise explains,
-    this best t is less than 1. The best blend changes the data by a mean square of at most
-    :math:`s^2 (1 - d)`. Its risk is at most :math:`s^2`, the risk of the unchanged data.
+    this best t is less than 1. With the best t, the mean squared change of the data is at most
+    :math:`s^2 (1 - d)`, and the risk is at most :math:`s^2`, the risk of the unchanged data.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def choose(
     spread = math.sqrt(float(training.var(axis=0).sum()))
     if spread == 0.0:
         raise ValueError("The squares of the values underflow; rescale the data.")
-    # Denoising must be much more accurate than the effect of the perturbation, to measure it.
+    # The error of the pre-images must be much smaller than the effect of the perturbation.
     tol = max(1e-2 * trial.epsilon * math.sqrt(training.shape[1]) / spread, _MIN_TOL)
     best: dict[int, tuple[float, int, Risk]] = {}
 
@@ -210,7 +210,7 @@ def choose(
 
 
 def _scaled_kernels(kernel: Kernel, training: NDArray[Any]) -> list[tuple[float, Kernel]]:
-    """Return candidate kernels, each with its scale divided by the scale from the rule."""
+    """Return pairs (multiple, kernel); the scale is that multiple of the scale from the rule."""
     if not has_scale_rule(kernel):
         return [(1.0, kernel)]
     rule = float(clone(kernel).fit(training).sigma_)

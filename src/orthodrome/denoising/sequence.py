@@ -40,10 +40,11 @@ class SequenceDenoiser(KernelDenoiser):
     n_components : int or "auto", default="auto"
         Number of components.
     kernel : Kernel, str or callable, default="gaussian"
-        The kernel. Its scale is estimated if it is a rule, as for a name and for ``Gaussian()``,
-        whose ``sigma`` is "mean"; a number, as in ``Gaussian(sigma=1.0)``, is kept.
+        The kernel. A scale that is a number, as in ``Gaussian(sigma=1.0)``, is used as it is.
+        Otherwise, as in ``Gaussian()`` or "gaussian", the scale is chosen.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidates are compared with "auto".
+        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidate parameters are always compared
+        with the solver "auto".
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the coordinates. "auto" estimates it from
         third differences in time; the motion must be smooth.

@@ -54,8 +54,8 @@ class Dense(Solver):
         if k < n:
             chosen = [n - k, n - 1]
             values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, **fast)
-            # LAPACK's bisection may return fewer than k eigenvalues if some agree to the last bit,
-            # as those of a centred identity matrix; then compute all eigenvalues instead
+            # LAPACK's bisection may return fewer than k eigenvalues if some are exactly equal, as
+            # for a centred identity matrix; then compute all eigenvalues instead
             matrix = operator.toarray() if len(values) < k else None
         if matrix is not None:
             values, vectors = scipy.linalg.eigh(matrix, driver="evd", **fast)

@@ -103,7 +103,7 @@ class FeatureMoments:
 def centered_sums(center: Floats, block: Block) -> tuple[Any, ...]:
     """Return sums over a block of points, for moments about a center near their mean.
 
-    The terms are w, w z and w z zᵀ, where z = f - center, w k(x, x), w k(x, x)², and w ‖f‖².
+    With z = f - center, the terms are w, w z, w z zᵀ, w k(x, x), w k(x, x)² and w ‖f‖².
     """
     w = np.ones(block.n) if block.weights is None else block.weights
     z = block.vectors() - center.astype(block.dtype)
@@ -122,14 +122,15 @@ def feature_axes(
     floor: float,
     eps: float,
 ) -> tuple[Floats, Floats]:
-    """Return leading variances and axes: a number of them, a fraction of `total`, or all.
+    """Return the leading variances, of shape (k,), and axes, of shape (r, k).
 
-    Variances, of shape (k,), are descending. Axes are unit vectors in columns, of shape (r, k).
-    Both are 0 if within rounding error; beyond the rank there are zeros, up to n of them. `floor`
-    is the size up to which a variance may be a rounding error of the geometry, `eps` the machine
-    epsilon of the features.
+    `n_components` is k (at most n), the fraction of `total` to explain, or None for all nonzero
+    variances. Variances are descending; axes are unit columns. A variance of at most `floor`, or 10
+    `eps` times the largest, may be a rounding error: it is set to 0, and so is its axis. If k
+    exceeds r, zeros are appended. `eps` is the machine epsilon of the features.
     """
-    values, axes = scipy.linalg.eigh(covariance, driver="evd")  # most accurate for null ones
+    # this driver is the most accurate for eigenvalues near 0
+    values, axes = scipy.linalg.eigh(covariance, driver="evd")
     values, axes = values[::-1], axes[:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))
     nonzero = values > floor

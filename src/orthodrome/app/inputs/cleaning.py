@@ -27,7 +27,7 @@ _CODES = (-99, -999, -9999, 999, 9999, 99999)
 _REASONS = {
     "text": "text",
     "date": "dates",
-    "identifier": "names or numbers of rows, different in most of them",
+    "identifier": "identifiers of rows; nearly all values differ",
     "constant": "the same value in all rows",
     "empty": "no values",
 }
@@ -85,8 +85,8 @@ def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
     for name, values in cleaner.unknown_categories(raw.values).items():
         if values:
             notes.append(
-                f"Column {quote(name)} has values that are not in the training data and count as "
-                f"none of them: {format_names(sorted(values), 5)}."
+                f"Column {quote(name)} has values that are not in the training data; they match "
+                f"no known category: {format_names(sorted(values), 5)}."
             )
     unlabelled = _unlabelled(raw)
     if unlabelled.any():

@@ -46,7 +46,8 @@ def read_image(path: str | os.PathLike[str]) -> Floats:
     """
     file = Path(path)
     pillow = _require_pillow()
-    content = file.read_bytes()  # given a path, Pillow allocates the size in a damaged chunk
+    # read the bytes first: from a path, Pillow allocates any chunk size that a damaged file claims
+    content = file.read_bytes()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns about large images

@@ -15,12 +15,12 @@ from ..._core.compiled import compiled, compiled_helper
 
 Array = Any  # numba needs plain arrays
 
-# Limits of automatic gains: how far a component may rotate in its first pass,
+# Automatic gains limit how far a component may rotate in its first pass.
 ROTATION = 10.0
-# and how far a sample of average length may move it, before steps are limited.
+# They also limit how far a sample of average length may move it, before steps are clipped.
 STEP = 2.0
-# Maximum absolute value of automatic log-gains. Without it they diverged on some data, and the
-# limit on steps then slowed down all components because of one.
+# Maximum absolute value of automatic log-gains. Without it, some log-gain diverged on some data;
+# clipping then scales down the gains of all components.
 BOUND = 1.5
 
 
@@ -34,8 +34,8 @@ class Rule(NamedTuple):
     by_eigenvalue : bool
         Whether η0 is divided by the eigenvalues (eq. 12).
     common : float
-        Automatic gains: the fraction of the largest gain that all components use; 0 for a gain per
-        component.
+        Automatic gains: if positive, all components use this fraction of the largest gain. If 0,
+        each component has its own gain.
     mean_square : float
         The mean of k'(x, x).
     n_points : int
@@ -70,7 +70,7 @@ def _set_gains(eigenvalues: Array, rule: Rule, gains: Array) -> None:
         return
     left, known, largest, first_cap = rule.mean_square, np.inf, 0.0, 0.0
     for i in range(len(gains)):
-        known = min(known, eigenvalues[i])  # may be overestimated before the order is right
+        known = min(known, eigenvalues[i])  # estimates may not be descending in early passes
         remaining = max(left, known / rule.n_points)
         cap = STEP / remaining if remaining > 0 else 0.0
         gains[i] = min(ROTATION / eigenvalues[i], cap) if eigenvalues[i] > 0 else cap
@@ -224,7 +224,7 @@ def visit_with_meta_descent(
 ) -> int:
     """Visit the samples of a block with KHA-SMD (eq. 15, 16, 21); return the number of clips.
 
-    Parameters in addition to those of :func:`visit_with_gains`; the rows are those of [A; B]:
+    The first parameters are those of :func:`visit_with_gains`, with the rows [A; B] instead of A.
 
     Parameters
     ----------
@@ -235,8 +235,8 @@ def visit_with_meta_descent(
     log_gains : array of shape (r,)
         ρ, changed in place.
     mu, xi : float
-        The gain of the log-gains, which decays like the others if steps are limited, and the decay
-        of their memory.
+        μ, the gain of the log-gains, and ξ, the decay of the memory of past steps. If steps are
+        limited, μ decays like the other gains.
     """
     r, n_clips, base = len(log_gains), 0, np.empty(len(log_gains))
     _set_gains(eigenvalues, rule, base)

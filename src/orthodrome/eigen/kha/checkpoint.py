@@ -21,7 +21,7 @@ _COUNTS = ("clock", "n_passes")
 
 @dataclass
 class Record:
-    """What a run knows between two passes; the content of a checkpoint.
+    """The state of a run between two passes, as stored in a checkpoint.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Checkpoint:
     path : str or os.PathLike
         The file.
     fingerprint : str
-        Digest of data, kernel and parameters; a file with another one raises a ValueError.
+        Digest of data, kernel and parameters. A file with another digest raises a ValueError.
     """
 
     def __init__(self, path: Any, fingerprint: str) -> None:
@@ -66,7 +66,7 @@ class Checkpoint:
         meta = {
             "format": _FORMAT,
             "fingerprint": self._fingerprint,
-            "seed": str(record.seed),  # an integer with more digits than a JSON number keeps
+            "seed": str(record.seed),  # JSON readers may round large integers
             "history": record.history,
             "diverged": record.diverged,
             "numbers": numbers,
@@ -114,7 +114,7 @@ class Checkpoint:
 
 
 def _is_consistent(record: Record, shape: tuple[int, int]) -> bool:
-    """Return whether all values have the types of a run, and match each other and its shape."""
+    """Return whether all values have the right types, and all arrays the right shapes."""
     # compiled loops rely on the shapes and do not check them
     state, r = record.state, record.state.log_gains.size
     counts = [getattr(state, name) for name in _COUNTS]

@@ -28,7 +28,7 @@ from .starts import STARTS, start_from
 from .sweep import GAINS, UPDATES
 
 _DENSE_ROWS = 256  # rows per block, unless block_size is given
-_DENSE_RATIO = 5  # LAPACK is used if there are fewer rows per pair
+_DENSE_RATIO = 5  # LAPACK is used if n_rows < _DENSE_RATIO * n_components
 _MAX_LENGTH = 1e75  # fourth powers of larger lengths overflow
 
 
@@ -36,14 +36,16 @@ _MAX_LENGTH = 1e75  # fourth powers of larger lengths overflow
 class Hebbian(Solver):
     r"""The Kernel Hebbian Algorithm: a rough solution after one or two passes over the matrix.
 
-    The matrix must be positive semidefinite. If one block holds all rows, or the pairs are more
-    than a fifth of them, LAPACK is exact and cheaper and is used instead, without a checkpoint.
+    The matrix must be positive semidefinite. If all rows fit in one block, or more than a fifth of
+    all eigenpairs are wanted, LAPACK is used instead, without a checkpoint. It is then exact and
+    cheaper.
 
     :class:`~orthodrome.eigen.Krylov` is faster: with the same start as its ``initial``, it is more
     accurate after a single product with the matrix (experiments/kha/starts.md).
 
-    The order of visits depends on the number of samples. Therefore weights are equivalent to
-    repeated rows, and results do not depend on the order of rows, only up to `tol`.
+    Rows are visited in a random order that depends on their number. Therefore two properties hold
+    only up to `tol`: weights are equivalent to repeated rows, and the order of rows in the data
+    does not matter.
 
     Parameters
     ----------
@@ -96,14 +98,15 @@ class Hebbian(Solver):
     Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
     :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
     before the i-th; at each sample all gains are scaled down until
-    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t and KHA use a fraction of the largest of
-    these gains, KHA without decay. KHA-SMD starts from :math:`\rho = 0` with
-    :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. With
-    a pilot start, t begins at 3 to 1000 passes, more if the residual of the pilot is small; also
-    with coefficients given as `initial`, unless they are no better than a random start.
-    Results do not depend on the scale of the kernel. If a pass diverges, it is undone and
-    repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
-    ends after the last good pass.
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t uses a fraction of the largest of these
+    gains for all components; KHA does the same without decay. KHA-SMD starts from :math:`\rho = 0`
+    with :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. A
+    good start needs smaller gains. Therefore t begins at the equivalent of 3 to 1000 passes with
+    the starts "pilot" and "nystroem", and with coefficients given as `initial` if they are better
+    than a random start. The smaller the residual of the start, the larger the first t. Results do
+    not depend on the scale of the kernel. If a pass diverges, it is undone and repeated with half
+    the gains, with a warning. With a number for `eta0`, a run that diverges ends after the last
+    good pass.
     """
 
     gain: str = "et"
@@ -224,7 +227,7 @@ def hebbian(
     n_passes : int, default=50
         Maximum number of passes over the data in this call; 0 returns the start.
     initial : ndarray of shape (r, l) or HebbianResult, optional
-        Coefficients to start from instead, or the result of a run to continue.
+        Coefficients to start from instead of `start`, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
         Order in which samples are visited. Default: a random permutation for each pass.
     polish : bool, default=True
