@@ -563,6 +563,9 @@ def test_new_specimens_are_treated_like_the_training_data(leaves, here, capsys):
     write_tps(here / "mirrored.tps", X, ids=file.ids, images=file.images)
     options = ("--label-regex", "([A-Z])_", "--quiet")
     run(capsys, "classify", "mirrored.tps", "--fix-mirrored", *options)
+    for option, name in (((), "mirrored"), (("--fix-mirrored",), "mirrored, reflected")):
+        run(capsys, "embed", "mirrored.tps", *option, "--quiet")
+        assert f"{name} (1)" in (here / "embedding/report.html").read_text("utf-8")
     X[5, 2] = np.nan
     one = X[[3, 5]]
     write_tps(here / "new.tps", one, ids=["mirrored", "incomplete"])

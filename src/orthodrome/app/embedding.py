@@ -12,6 +12,7 @@ from .._core.types import Array, Floats
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
 from ..plots.report import Picture, Row, Section
+from ..spaces import find_landmark_errors
 from .inputs import Data
 from .models import Choice, anchor_notes, last_step, make_model
 from .results import Report, Result, Work, count, modes_section, opening, scatter, table_and_model
@@ -65,7 +66,8 @@ def _sections(
 ) -> list[Section]:
     """Return the sections of the page."""
     q, ratios = coordinates.shape[1], model.explained_variance_ratio_
-    points = scatter(data, coordinates, f"Each point is a {data.noun}.", ratios=ratios[:q])
+    caption = f"Each point is a {data.noun}."
+    points = scatter(data, coordinates, caption, ratios=ratios[:q], **_mirrored(data))
     description = f"{type(model).__name__}, {count(q, 'component')}."
     sections = [Section("Embedding", [*opening(data, work, description), points])]
     pictures = [spectrum_picture(model)] if len(ratios) > 1 else []
@@ -74,6 +76,18 @@ def _sections(
     if pictures:
         sections.append(Section("How much is preserved", [Row(pictures)]))
     return sections + (modes_section(data, model) if data.kind == "shapes" else [])
+
+
+def _mirrored(data: Data) -> dict[str, Any]:
+    """Return labels that mark mirrored specimens, if there are any and no other labels."""
+    if data.kind == "table" or data.labels is not None:
+        return {}
+    found = data.reflected or [data.ids[i] for i in find_landmark_errors(data.X).mirrored]
+    if not found:
+        return {}
+    name = "mirrored, reflected" if data.reflected else "mirrored"
+    labels = np.where(np.isin(data.ids, found), name, "as digitised")
+    return {"labels": labels, "label_name": "specimens"}
 
 
 def _neighbors(name: str, curve: Floats, n: int) -> Picture:

@@ -148,7 +148,9 @@ def table_and_model(
     notes: dict[str, Any] = {"columns": list(training.columns), "kind": training.kind}
     if training.kind == "shapes":
         mean = find_landmark_errors(training.X).mean
-        notes |= {} if mean is None else {"mean": mean.tolist(), "reflected": training.reflected}
+        notes |= (
+            {} if mean is None else {"mean": mean.tolist(), "reflected": bool(training.reflected)}
+        )
     if training.cleaner is not None:  # so that new rows are treated like the training data
         steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
         model = Pipeline([("table", training.cleaner), *steps])

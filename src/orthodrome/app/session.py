@@ -99,7 +99,7 @@ def _read_test(data: Data, options: dict[str, Any]) -> tuple[Data, str]:
     given = {key: options[key] for key in names if options.get(key) not in (None, False)}
     training: dict[str, Any] = {"cleaner": data.cleaner}
     if data.kind == "shapes":
-        training = {"mean": find_landmark_errors(data.X).mean, "reflected": data.reflected}
+        training = {"mean": find_landmark_errors(data.X).mean, "reflected": bool(data.reflected)}
     path = options["test"]
     try:
         test = inputs.read_new_rows(path, data.kind, data.columns, **training, **given)

@@ -84,8 +84,8 @@ class Data:
         Time to read the file; 0 if the data were not read from a file.
     cleaner : TableCleaner or None
         What turned the columns of the file into numbers; None for landmarks and arrays of numbers.
-    reflected : bool
-        Whether mirrored specimens were reflected.
+    reflected : tuple of str
+        The ids of mirrored specimens that were reflected.
     links : ndarray of shape (m, 2) or None
         Pairs of landmarks that figures join; None joins all in their order.
     landmarks : tuple of str
@@ -111,7 +111,7 @@ class Data:
     notes: tuple[str, ...] = ()
     read_seconds: float = 0.0
     cleaner: TableCleaner | None = None
-    reflected: bool = False
+    reflected: tuple[str, ...] = ()
     links: Indices | None = None
     landmarks: tuple[str, ...] = ()
 

@@ -184,9 +184,9 @@ def _noted(data: Data, note: str) -> Data:
 
 
 def _reflected(data: Data, mirrored: Indices) -> Data:
-    names = format_names((data.ids[i] for i in mirrored), 20)
-    note = f"{len(mirrored)} mirrored specimens were reflected: {names}."
-    return _noted(replace(data, X=reflect_specimens(data.X, mirrored), reflected=True), note)
+    ids = tuple(data.ids[i] for i in mirrored)
+    note = f"{len(ids)} mirrored specimens were reflected: {format_names(ids, 20)}."
+    return _noted(replace(data, X=reflect_specimens(data.X, mirrored), reflected=ids), note)
 
 
 def fix_mirrored(data: Data) -> Data:
