@@ -75,7 +75,7 @@ def in_double(each: Configuration) -> str:
 
 
 def with_matrices(each: Configuration) -> str:
-    return ANSWERED if each.matrices else REFUSED
+    return REFUSED if each.matrices is False else ANSWERED
 
 
 def with_inputs(each: Configuration) -> str:

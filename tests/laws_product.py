@@ -142,7 +142,8 @@ class Configuration:
     order: str = BITS
     sphere: bool = False  # whether points must have unit length
     inputs: bool = False  # whether it computes pre-images
-    matrices: bool = True  # whether it accepts a Gram matrix
+    # whether it accepts a Gram matrix; None if the result differs from that with the data
+    matrices: bool | None = True
     n: int = 24
 
     def __call__(self, kernel: Any, **more: Any) -> Any:
@@ -294,7 +295,7 @@ def _classifiers() -> dict[str, Configuration]:
             subspace_size=5, random_state=0, class_weight="balanced"
         ),
         "PerTurbo, loo": Configuration(PerTurbo, {"sigmas": None}),
-        "PerTurbo, scales": Configuration(PerTurbo, {}, matrices=False),
+        "PerTurbo, scales": Configuration(PerTurbo, {}, matrices=None),
         "PerTurbo, truncated": Configuration(PerTurbo, {"n_components": 3}),
         "PerTurbo, geodesic": Configuration(
             PerTurbo, {"geodesic": True}, sphere=True, inputs=True, matrices=False
