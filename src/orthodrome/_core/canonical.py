@@ -129,7 +129,7 @@ def _merge_keys(keys: Array, sample_weight: Floats | None) -> tuple[Floats, Indi
 
 
 def _dense_keys(X: Array) -> Array:
-    """Return one byte string per row, in the same order as the rows."""
+    """Return one byte string per row; the strings sort like the rows."""
     flat = np.ascontiguousarray(X.reshape(len(X), -1) + 0)  # -0 + 0 is 0
     if np.iscomplexobj(flat):
         flat = flat.view(flat.real.dtype)
@@ -140,7 +140,7 @@ def _dense_keys(X: Array) -> Array:
 
 
 def _ordered_bits(values: Array) -> Array:
-    """Return big-endian unsigned integers in the same order as these floats."""
+    """Return big-endian unsigned integers that sort like these floats."""
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
     unsigned = np.dtype(f"u{values.itemsize}")
@@ -151,7 +151,7 @@ def _ordered_bits(values: Array) -> Array:
 
 
 def _sparse_keys(X: Any) -> Array:
-    """Return one byte string per row, in the same order as the dense rows.
+    """Return one byte string per row; the strings sort like the dense rows.
 
     Each entry becomes a token (sign, column, value), and each row ends with an end token. Negative
     entries sort before the end token, by increasing column; positive entries sort after it, by

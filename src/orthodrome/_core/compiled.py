@@ -46,7 +46,7 @@ class compiled:
             return self.dispatcher(*arrays)
 
     def _drop_cache(self) -> None:
-        # In this order: a thread that still sees the old dispatcher must not see "not cached".
+        # Set `cached` last: another thread raises if it sees cached=False with the old dispatcher.
         self.dispatcher = numba.njit(**_OPTIONS)(self.function)
         self.cached = False
 

@@ -29,7 +29,7 @@ class Progress:
         self._done = 0
 
     def advance(self, fraction: float, name: str = "fit") -> None:
-        """Report that this fraction of the work is done; smaller fractions are ignored."""
+        """Report that this fraction of the work is done, unless more was reported before."""
         ticks = int(TICKS * min(max(fraction, 0.0), 1.0))
         while self._context is not None and self._done < ticks:
             self._done += 1
@@ -82,7 +82,10 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
 
 @contextmanager
 def _add_callback(estimator: Any, callback: Any) -> Iterator[None]:
-    """Add a callback to an estimator within the context; a running fit still tears it down."""
+    """Add a callback to an estimator within the context.
+
+    If a fit is running, it still tears down the callback after the context has ended.
+    """
     before = getattr(estimator, "_skl_callbacks", [])
     estimator.set_callbacks(*before, callback)
     try:

@@ -283,8 +283,8 @@ def cluster() -> None:
 
     --method auto uses spectral clustering if a graph of shared neighbours shows separate groups,
     otherwise kernel k-means. Without -k, proposes a number of clusters. Writes clusters.csv, the
-    fitted model and report.html. Labels are not used for clustering; if given, they are compared
-    with the clusters, as are k-means and a Gaussian mixture of the columns.
+    fitted model and report.html. The clusters are compared with those of k-means and a Gaussian
+    mixture of the columns, and with the labels, if given. Labels are not used for clustering.
     """
 
 
@@ -301,9 +301,10 @@ def classify() -> None:
     """Fit a classifier (kernel ridge regression, PerTurbo or nested spheres) and test it.
 
     Tests on another file (--test) or by cross-validation (--cv). Writes predictions.csv, the model
-    fitted to all training rows (for orthodrome predict) and report.html with the accuracy, that of
-    logistic regression and a support vector machine, and the confusion matrix. For a TPS file, give
-    --labels FILE or --label-regex. Of more than 2,000 rows, a random sample is used.
+    fitted to all training rows (for orthodrome predict) and report.html. The page shows the
+    confusion matrix, and the accuracy compared with logistic regression and a support vector
+    machine. For a TPS file, give --labels FILE or --label-regex. If there are more than 2,000 rows,
+    a random sample is used.
     """
 
 

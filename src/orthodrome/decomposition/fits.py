@@ -243,7 +243,7 @@ def _row_attributes(table: Any, found: PrincipalAxes, points: Coordinates) -> di
     lengths = np.divide(1.0, roots, out=np.zeros_like(roots), where=roots > 0)
     p = 1.0 / points.shape[0] if weights is None else weights / found.origin.count
     factor = np.sqrt(p)[:, None] if np.ndim(p) else np.sqrt(p)
-    if isinstance(embedding, np.ndarray):  # avoid temporaries of that size
+    if isinstance(embedding, np.ndarray):  # avoid temporaries of the same size
         vectors = np.empty(embedding.shape, dtype=dtype)
         np.multiply(embedding, lengths, out=vectors, casting="same_kind")
         vectors *= factor
@@ -261,7 +261,7 @@ def attributes_of(
     plan: Plan,
     anchors: Anchors,
 ) -> dict[str, Any]:
-    """Return the attributes whose size does not depend on the rows; warn about few anchors."""
+    """Return the attributes of a size independent of the number of rows; warn about few anchors."""
     origin, dtype, solver = found.origin, anchor_map.dtype, plan.solver
     left_out, count = max(origin.left_out, 0.0), len(anchors.decoder)
     sums = 1.0 if geometry.variances else origin.count
@@ -339,7 +339,8 @@ def _ridge(
 ) -> RidgeMap:
     """Return the map from k coordinates to inputs, fitted with ridge regression to all rows.
 
-    Shapes and matrices are converted to vectors relative to the sample, so only it is used.
+    For shapes and matrices, only a sample of the rows is used, because their conversion to vectors
+    depends on the sample.
     """
     size = _SAMPLE_SIZE if kernel.takes_vectors else SAMPLE
     chosen, counts = rows.spread(size, rows.columns.get("weights"))

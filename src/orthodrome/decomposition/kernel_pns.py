@@ -22,14 +22,15 @@ from .inverse import image_of
 class KernelPNS(ExplicitDecomposition):
     r"""Kernel principal nested spheres, optionally robust.
 
-    A kernel with k(x, x) = 1 maps the data to a sphere in feature space. The nearest subsphere,
+    A kernel with k(x, x) = 1 maps the data to a sphere in feature space. The nearest subsphere
+    has the axis v and the radius r that solve
 
     .. math:: \min_{v, r} \sum_n w_n \bigl((\arccos\langle v, y_n\rangle - r)^2
-        + \varepsilon\bigr)^{p/2},
+        + \varepsilon\bigr)^{p/2}.
 
-    is great (r = π/2) or small; a small one can follow curved data. The data are projected onto it.
-    This is repeated down to a circle, and ends with the mean on that circle. The residuals, from
-    the last to the first, are the modes of variation.
+    It is a great (r = π/2) or a small subsphere; a small one can follow curved data. The data are
+    projected onto it. This is repeated down to a circle, and ends with the mean on that circle. The
+    residuals, from the last to the first, are the modes of variation.
 
     Exact coordinates of the points are computed from the eigenvectors of the Gram matrix; for too
     many points, approximate ones are computed from a few anchors. The subspheres are fitted with

@@ -36,15 +36,16 @@ class Degree(WrappedGram):
     .. math:: N = \Delta^{-1/2} (K - \operatorname{diag} K) \Delta^{-1/2} + \sigma I, \qquad
         \Delta_i = \sum_{j \ne i} K_{ij}
 
-    (Ng, Jordan and Weiss, NIPS 14, 2002; the shift σ is an addition). With weights w, which mean
-    repetition, it is
+    (Ng, Jordan and Weiss, NIPS 14, 2002; the shift σ is an addition). Weights w count copies of
+    a point. With weights, the matrix is
 
     .. math:: \Delta^{-1/2} W^{1/2} (K - \operatorname{diag}(K_{ii} / w_i)) W^{1/2} \Delta^{-1/2}
-        + \sigma I, \qquad \Delta_i = \sum_j w_j K_{ij} - K_{ii} :
+        + \sigma I, \qquad \Delta_i = \sum_j w_j K_{ij} - K_{ii}.
 
-    its eigenvalues are those of the matrix with every point written w times, and its eigenvectors
-    are :math:`W^{1/2}` times those that are the same on all copies of a point. (The others have the
-    eigenvalues :math:`\sigma - K_{ii}/\Delta_i`.) A product costs one product with K.
+    Compare it with the larger matrix in which every point is repeated w times. Eigenvectors of the
+    larger matrix that are constant on the copies of each point, multiplied by :math:`W^{1/2}`, are
+    the eigenvectors here, with the same eigenvalues. (Its other eigenvectors have the eigenvalues
+    :math:`\sigma - K_{ii}/\Delta_i`.) A product costs one product with K.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ class Degree(WrappedGram):
     sample_weight : array-like of shape (n,), optional
         Weights w. A point of weight 0 is left out: its row is zero. Default: all 1.
     shift : float, default=0.0
-        σ. Similarities that are not negative have eigenvalues from -1 to 1, so that a shift of 1
-        makes the matrix positive semidefinite; see also :meth:`largest_own_share`.
+        σ. If no similarity is negative, the eigenvalues without shift are from -1 to 1, so a shift
+        of 1 makes the matrix positive semidefinite; see also :meth:`largest_own_share`.
     row_numbers : array-like of shape (n,), optional
         Row numbers for error messages. Default: 0, 1, 2, …
     uncertainty : array-like of shape (n,), optional
@@ -104,7 +105,7 @@ class Degree(WrappedGram):
         self.shift = check_number(shift, "shift", "Degree")
         self.weights: Floats = np.ones(n) if weights is None else weights
         self._diagonal = operator.diagonal().astype(np.float64)
-        # in float64 also over a float32 Gram: K_ii is subtracted
+        # in float64 even if K is float32, because K_ii is subtracted
         sums = np.asarray(operator @ self.weights[:, None], dtype=np.float64)[:, 0]
         if not np.all(np.isfinite(sums)):
             raise ValueError(
@@ -175,10 +176,12 @@ class Degree(WrappedGram):
     def held_by_matrix(self, vectors: Array, values: Floats) -> Array:
         r"""Return which eigenvectors of N are not null vectors of K, up to rounding error.
 
+        The test is whether this number is positive:
+
         .. math:: v^\top \Delta^{-1/2} K \Delta^{-1/2} v = \lambda + \sum_i v_i^2 K_{ii} / \Delta_i
 
-        is 0 if v differs only between points with equal similarities: N omits the similarity of
-        each point to itself, so that any such v is an eigenvector.
+        It is 0 if v only contrasts points with equal similarities. Any such v is an eigenvector of
+        N, because N omits the similarity of each point to itself.
         """
         squares = vectors.astype(np.float64) ** 2
         terms = np.where(squares > 0, self._diagonal_ratios()[:, None] * squares, 0.0).sum(axis=0)
@@ -195,7 +198,8 @@ class Degree(WrappedGram):
             chosen = self._nearly_isolated[start : start + _BLOCK]
             product[chosen] = self._rows_without_diagonal(chosen) @ scaled
         product *= scale
-        # the product has w K_ii instead of (w - 1) K_ii, and 0 in nearly isolated rows
+        # The diagonal should be (w - 1) K_ii. In the product it is w K_ii, but 0 in nearly isolated
+        # rows.
         correction = -self._diagonal
         correction[self._nearly_isolated] *= 1 - self.weights[self._nearly_isolated]
         diagonal = self._over_degrees(correction) + self.shift

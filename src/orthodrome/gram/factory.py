@@ -35,9 +35,9 @@ def gram_operator(
         Maximum memory of the stored matrix.
     storage : {"auto", "memory", "disk", "recompute"}, default="auto"
         ``"memory"`` stores half of the symmetric matrix, ``"disk"`` stores it in a temporary file,
-        ``"recompute"`` evaluates it for each product. ``"auto"`` uses memory within the
-        budget, otherwise recompute, or disk for kernels given as Python callables, which may be
-        slow.
+        ``"recompute"`` evaluates it for each product. ``"auto"`` uses "memory" if
+        the matrix fits in the budget. Otherwise it uses "recompute", or "disk" for kernels given as
+        Python callables, which may be slow.
 
     Returns
     -------
@@ -132,7 +132,10 @@ def choose_storage(
 def storage_within(
     memory_budget: str | float, storage: str, needed: int, what: str, *, slow: bool
 ) -> tuple[str, str]:
-    """Return the storage of `needed` bytes, and the reason; `slow` values are not recomputed."""
+    """Return how to store `needed` bytes, and the reason.
+
+    If kernel values are `slow` to compute, "auto" stores them on disk instead of recomputing them.
+    """
     budget = parse_bytes(memory_budget)
     comparison = f"{what} {format_bytes(needed)}, the budget is {format_bytes(budget)}"
     if storage == "memory" and needed > budget:

@@ -1,9 +1,9 @@
 """The base class of kernels: parameter objects that evaluate blocks.
 
-A kernel has a public interface on data, ``kernel(X, Y)`` and ``kernel.diag(X)``, and an internal
-one for Gram operators, which evaluate many blocks of the same data: ``prepare(X)`` computes once
-what depends on single points (norms, embeddings), and ``evaluate(a, b)`` computes a block from two
-prepared (and sliced) sets of points.
+The public methods, ``kernel(X, Y)`` and ``kernel.diag(X)``, take data. The internal ones are for
+Gram operators, which evaluate many blocks of the same data. ``prepare(X)`` computes once what
+depends on single points (norms, embeddings). ``evaluate(a, b)`` computes a block from two sets of
+prepared points, or slices of them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Kernel(BaseEstimator):
     threadsafe : bool
         Whether blocks may be evaluated in several threads at once.
     takes_vectors : bool
-        Whether each sample is a vector. Then a list of 2-D arrays is read as batches, not as a list
-        of matrices.
+        Whether each sample is a vector. If so, a list of 2-D arrays is read as batches of rows. If
+        not, each of the arrays is one sample.
     has_coordinates : bool
         Whether the values k(x, e_j), for the standard basis vectors e_j, form a feature vector of
         x: their inner products then equal k(x, y).

@@ -17,7 +17,8 @@ class DistanceGaussian(Kernel):
     r"""A kernel :math:`\exp(-\rho(x, y)^2 / 2\sigma^2)` with a scale sigma, a number or a rule.
 
     ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the median of ρ. These
-    kernels are usually written with σ² instead of 2σ²; the rules give the same values then.
+    kernels are usually written with σ² instead of 2σ². Then σ² is the mean of ρ², or σ the median
+    of ρ, and the kernel values are the same.
     """
 
     unit_norm = True

@@ -189,7 +189,8 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
 
     with the pre-shapes u of z and v of w. It is meant for comparisons. Gram matrices may have
     negative eigenvalues. Estimators then use only the positive eigenvalues or raise an error.
-    ``fit`` issues a warning. With σ² instead of 2σ², as it is often written, σ is √2 times ours.
+    ``fit`` issues a warning. The kernel is often written with σ² instead of 2σ²; that σ is √2 times
+    ours.
 
     Parameters
     ----------

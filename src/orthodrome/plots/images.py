@@ -79,7 +79,7 @@ def images(
         clipped = np.clip(stack, low, high)
         if stack.ndim == 3:
             ax.imshow(_strip(clipped, np.nan), cmap=cmap, vmin=low, vmax=high)
-        else:  # imshow has no limits for colours, and draws NaN black
+        else:  # imshow ignores vmin and vmax for colours, and draws NaN black
             ax.imshow(_strip((clipped - low) / (high - low), 1.0))
         ax.set_title(name, loc="left", fontsize="medium", pad=4)
         ax.set_axis_off()

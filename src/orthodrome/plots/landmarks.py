@@ -35,8 +35,8 @@ def shapes(
     """Draw the shapes of each class in a panel, with their mean.
 
     All shapes are rotated to the overall mean shape and scaled to centroid size 1. A bold line is
-    the extrinsic mean of a class. Of more than 300 shapes of a class, evenly spaced ones are drawn;
-    the mean uses all of them.
+    the extrinsic mean of a class. If a class has more than 300 shapes, an evenly spaced subset is
+    drawn; the mean uses all of them.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ def shape_modes(
 ) -> Figure:
     r"""Draw how shapes change along the modes of a decomposition.
 
-    A row shows one mode: the pre-images of coordinates from :math:`-e\,s` to :math:`+e\,s` along
-    this mode, with its standard deviation s, and 0 along the others. The middle shape is drawn
-    behind each shape.
+    Each row shows one mode. Its coordinate varies from :math:`-e\,s` to :math:`+e\,s`, where s is
+    its standard deviation; the other coordinates are 0. The shapes are the pre-images of these
+    coordinates. The middle shape is drawn behind each shape.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Colours that differ for every kind of colour vision, markers and dashes."""
+"""Markers, dashes, and colours that are distinct for every kind of colour vision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLORS = (
     "#D55E00",  # vermillion
     "#000000",  # black
     "#F0E442",  # yellow
-    "#BBBBBB",  # light grey; to a deuteranope, a darker one looks reddish purple
+    "#BBBBBB",  # light grey; deuteranopes confuse darker greys with reddish purple
     "#661100",  # dark brown
 )
 MARKERS = ("o", "^", "s", "D", "v", "P", "X", "<", ">", "p")

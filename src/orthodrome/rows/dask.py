@@ -94,8 +94,8 @@ class DaskRows(Rows):
 
         Only the result for the first row is computed now.
         """
-        # The first row, not zeros, gives the shape and type of the result: kernels reject zeros as
-        # shapes or positive matrices. The columns may be 0.
+        # The first row gives the shape and type of the result. A row of zeros would not do, because
+        # kernels of shapes and of positive matrices reject it. Attached columns may be zeros.
         if self._first is None:
             self._first = self.take(np.zeros(1, dtype=np.intp))
         columns = {
@@ -128,7 +128,7 @@ class DaskRows(Rows):
         return da.from_array(array, chunks=(self.array.chunks[0], *array.shape[1:]))
 
     def weights(self, sample_weight: Any, owner: str, dtype: Any = None) -> Any:
-        """Return checked weights; a dask array stays one."""
+        """Return checked weights, as a dask array if they were given as one."""
         if not is_dask_array(sample_weight):
             return super().weights(sample_weight, owner, dtype)
         sample_weight = with_known_sizes(sample_weight)
@@ -321,7 +321,7 @@ def task(function: Callable[..., Any]) -> Callable[..., Any]:
 def constant(value: Any) -> Any:
     """Return a delayed value that many tasks share; it is sent to a worker once.
 
-    It stays in the graph, so that it is not lost if a worker dies, as scattered data are.
+    It is part of the graph. Scattered data would be lost if a worker dies.
     """
     from dask import delayed
 
@@ -356,7 +356,10 @@ def persisted(X: Any) -> Any:
 
 @contextmanager
 def _large_graphs_allowed() -> Iterator[None]:
-    """Suppress dask's warning about large graphs: scattered data are lost if a worker dies."""
+    """Suppress dask's warning about large graphs.
+
+    Graphs are large because they contain data. Scattered data would be lost if a worker dies.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield

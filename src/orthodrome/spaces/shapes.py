@@ -218,9 +218,9 @@ def preshape(X: ArrayLike) -> Array:
 def helmertize(X: ArrayLike) -> Array:
     r"""Remove location with the Helmert matrix, which leaves k - 1 landmarks.
 
-    Row j of the (k - 1) x k matrix has j entries :math:`-1/\sqrt{j(j+1)}` and then one of
-    :math:`j/\sqrt{j(j+1)}`; its rows are orthonormal, and orthogonal to constants. Size is
-    preserved.
+    Row j of the (k - 1) x k matrix has j entries :math:`-1/\sqrt{j(j+1)}`, then one entry
+    :math:`j/\sqrt{j(j+1)}`, then zeros. The rows are orthonormal, and orthogonal to constant
+    vectors. Size is preserved.
 
     Parameters
     ----------

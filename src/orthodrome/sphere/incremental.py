@@ -13,7 +13,8 @@ sampling). Its error is the sampling error times the unexplained fraction of the
 
 With a Gaussian kernel, and rows sorted or not, a sample of 2,048 rows gave eigenvalues within
 0.5 %. Errors grow with the variation of θ/sin θ. If points lie outside the open hemisphere about
-the mean, the mean may not be unique, and the mean of the sample may be close to another one.
+the mean, the mean may not be unique. The search, which starts from the mean of the sample, may then
+find a different mean than a search over all rows.
 
 The results are exact if the sample contains all rows.
 """
@@ -76,9 +77,9 @@ class Reservoir:
     """A weighted random sample without replacement.
 
     Each row draws a key from the exponential distribution of rate w, its weight; the rows with the
-    smallest keys are kept (Efraimidis and Spirakis, 2006). Given the smallest key t of the others,
-    a row is kept with probability 1 - exp(-w t); its weight is divided by that probability (Cohen
-    and Kaplan, 2007).
+    smallest keys are kept (Efraimidis and Spirakis, 2006). Let t be the smallest key that is not
+    kept. Given t, a row is kept with probability 1 - exp(-w t). Its weight is divided by that
+    probability (Cohen and Kaplan, 2007).
 
     Attributes
     ----------
@@ -110,7 +111,10 @@ class Reservoir:
 
     @property
     def normalized_weights(self) -> Floats:
-        """Weights, with sum 1, with which sums over the sample estimate means over all rows."""
+        """Weights of the sample, with sum 1.
+
+        Weighted sums over the sample estimate means over all rows.
+        """
         weights = self.weights / -np.expm1(-self.weights * self.threshold)
         return np.asarray(weights / weights.sum())
 

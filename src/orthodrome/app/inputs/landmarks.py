@@ -44,7 +44,7 @@ Labels = NDArray[np.str_]
 
 
 def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimens, Notes]:
-    """Read a file of landmarks by its suffix; return also notes."""
+    """Read a file of landmarks (TPS, Morphologika or NTS); return the specimens and notes."""
     checks.check_memory(path.stat().st_size * _TPS_MEMORY_FACTOR, str(path), "Use fewer specimens.")
     if path.suffix.lower() == ".tps":
         return _read_tps(path, "keep" if keep_negative else "missing")
@@ -68,7 +68,11 @@ def _is_morphologika(path: Path) -> bool:
 
 
 def specimens_of(raw: RawTable) -> tuple[tuple[LandmarkFile, Notes] | None, Labels | None]:
-    """Return the landmarks of a long or a wide table with notes, and labels; None for others."""
+    """Return the landmarks of a table, with notes, and the labels.
+
+    The table may be long or wide. The landmarks are None if the table holds none, and the labels
+    are None if it has no landmarks or no labels.
+    """
     columns: dict[str, Any] = {}
     if raw.id_name is not None:
         columns["id" if raw.id_name == "(no name)" else raw.id_name] = list(raw.ids)
