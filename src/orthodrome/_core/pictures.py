@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# In PNG, deflate expands a byte to at most 1032 bytes of eight one-bit pixels; JPEG needs more than
-# one bit per block of 64 pixels.
+# PNG: deflate expands a byte to at most 1032 bytes, and a byte holds at most eight pixels (of one
+# bit). JPEG stays below this limit: it needs more than one bit per block of 64 pixels.
 _MAX_PIXELS_PER_BYTE = 8 * 1032
 
 

@@ -1,8 +1,9 @@
 """Run block computations in threads, with one BLAS thread in each.
 
-After a BLAS call its threads keep their cores busy for a while, waiting for more work. Between
-threaded BLAS calls, our own threads took 0.14 s for a product instead of 0.08 s in a trial. Whole
-computations therefore run inside :func:`single_threaded_blas` and split large products by rows.
+After a call, the threads of BLAS keep their cores busy for a while, waiting for more work. This
+slows down our own threads: in a trial, they took 0.14 s instead of 0.08 s for a product between
+threaded BLAS calls. Whole computations therefore run inside :func:`single_threaded_blas` and split
+large products by rows.
 
 The threads belong to one pool that lives as long as the process; the calling thread is worker 0. A
 forked child starts its own pool. The compiled loops of this library are serial and release the GIL,
@@ -42,7 +43,8 @@ def _blas_libraries() -> list[Any]:
 def _set_threads(library: Any, n: int) -> None:
     """Set the number of threads of a BLAS library, from any thread.
 
-    threadpoolctl >= 3.8 obeys only the first thread that called it, until that one is cleared.
+    threadpoolctl >= 3.8 ignores calls from all but the first thread that called it. Clearing that
+    thread lets another one set the number.
     """
     clear = getattr(library, "clear_controlling_thread", lambda force: None)
     clear(force=True)

@@ -227,7 +227,7 @@ class _Smallest:
                 side[points[mixed]] = np.minimum(side[points[mixed]], found)
 
     def correct(self, diagonal: Floats) -> NDArray[np.bool_]:
-        """Return whether the own class is the first of those with the smallest residual."""
+        """Return whether each point's class is the first of those with the smallest residual."""
         smallest = np.minimum(np.minimum(self.before, self.after), self.own)
         allowed = smallest + TIE_TOL * np.abs(diagonal)[:, None]
         return (self.own <= allowed) & (self.before > allowed)
@@ -253,7 +253,7 @@ def _leave_one_out(
     alphas: Floats,
     report: Report = lambda fraction: None,
 ) -> _LeaveOneOut:
-    """Return the leave-one-out results of a kernel for each α; of a single α, with residuals."""
+    """Return the leave-one-out results of a kernel for each α; a single α always has residuals."""
     n, shapes = len(training.index), [group.index.shape for group in groups]
     shape = (sum(G for G, _ in shapes), n, len(alphas))
     keep = len(alphas) == 1 or math.prod(shape) <= _MAX_RESIDUALS
@@ -298,8 +298,8 @@ def _judge(
 ) -> _Judgement:
     """Return leave-one-out results of all training rows for one α.
 
-    Use the α with index `number` of the results, if these have residuals. Rows of weight 0 that
-    equal no other row are treated as new points.
+    If `found` has residuals, use those of the α with index `number`; otherwise compute them.
+    Rows of weight 0 that equal no other row are treated as new points.
     """
     if found is None or found.residuals is None:
         found, number = _leave_one_out(training, groups, rules, np.array([alpha])), 0
@@ -331,7 +331,7 @@ def _best_trial(
             best = kernel, found
         scores.append(found.scores)
     assert best is not None  # there is at least one kernel
-    if best[0] is not kernels[-1]:  # to keep the decompositions would need too much memory
+    if best[0] is not kernels[-1]:  # decomposed again, since keeping all would need too much memory
         groups = _decompose(training, best[0], rules, report)
     return best[0], groups, best[1], scores
 

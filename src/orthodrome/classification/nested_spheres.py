@@ -438,7 +438,7 @@ def _decisions(machines: LinearSVC, features: NDArray[np.float64]) -> NDArray[np
 def _temperature(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> float:
     """Return the temperature of the probabilities, from decision values of left-out points.
 
-    The only point of a class is never left out.
+    If a class has a single point, that point is never left out.
     """
     owners, counts = np.unique(labels, return_inverse=True, return_counts=True)[1:]
     order = np.lexsort(features.T)  # the folds do not depend on the order of rows
@@ -459,7 +459,7 @@ def _temperature(features: NDArray[np.float64], labels: NDArray[Any], C: float) 
 
 @contextmanager
 def _ignore_circle_warning() -> Iterator[None]:
-    """Ignore the warning about the last circle, which the features do not use."""
+    """Ignore the warning that the points cover much of the last circle."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The points take up", UserWarning)
         yield

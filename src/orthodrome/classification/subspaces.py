@@ -43,7 +43,7 @@ SMALL_CLASS = 512
 # Number of columns of triangular directions in a product.
 PANEL = 96
 
-# Range of k(x, x): outside, its square, divided by a small α, overflows or underflows.
+# Allowed range of k(x, x). Outside it, k(x, x)² / α overflows or underflows for small α.
 _MAX_DIAGONAL, _MIN_DIAGONAL = 1e140, 1e-140
 
 Result = TypeVar("Result")
@@ -102,8 +102,8 @@ class ClassGroup:
     def filtered(self, kept: Filter, alphas: Floats) -> Subspace:
         """Return the subspaces with the directions of a filter times its gains.
 
-        `alphas` has shape (G,). The spectrum of a single class is not computed for it if α is so
-        large that triangular directions are accurate.
+        `alphas` has shape (G,). For a single class with a large α, triangular directions are
+        accurate; they are used instead of the spectrum, which is then not computed.
         """
         is_single = len(self.classes) == 1 and "spectrum" not in vars(self)
         if is_single and self.kernel.positive_definite:

@@ -223,9 +223,9 @@ class KernelKMeans(CenterClustering):
         ``callable(X, Y)`` that returns a block.
     init : {"k-means++", "farthest-first", "random"} or array-like of shape (n_clusters, \
 n_features), default="k-means++"
-        Initial centres: points drawn with probability proportional to the squared distance from
-        the previous ones in feature space, points farthest from the previous ones, random points,
-        or the given points.
+        Initial centres. "k-means++": points drawn with probability proportional to the squared
+        distance from the previous ones in feature space. "farthest-first": points farthest from the
+        previous ones. "random": random points. An array gives the centres themselves.
     n_init : int, default=10
         Number of runs from different starts; the run with the smallest inertia is kept.
     max_iter : int, default=300
@@ -358,14 +358,16 @@ class HypersphericalKMeans(CenterClustering):
         Kind of centres.
     init : {"k-means++", "farthest-first", "random", "bounding-box"} or array-like of shape \
 (n_clusters, n_features), default="k-means++"
-        Initial centres: points drawn with probability proportional to the squared geodesic distance
-        from the previous ones, points farthest from the previous ones, random points, points drawn
-        uniformly from the bounding box of the data (for pre-images of vectors; this reproduces the
-        figures of the paper), or the given points.
+        Initial centres. "k-means++": points drawn with probability proportional to the squared
+        geodesic distance from the previous ones. "farthest-first": points farthest from the
+        previous ones. "random": random points. "bounding-box": points drawn uniformly from the
+        bounding box of the data (for pre-images of vectors; this reproduces the figures of the
+        paper). An array gives the centres themselves.
     reseed_empty : bool, default=True
-        Whether a cluster that loses all its points restarts at the point farthest from its current
-        centre. With False, as in the paper's Algorithm 2, a pre-image centre stays where it is, and
-        clusters that end empty are dropped, with a warning.
+        Whether a cluster that loses all its points restarts at another cluster's point, the one
+        that is farthest from the centre of its cluster. With False, as in the paper's
+        Algorithm 2, a pre-image centre stays where it is, and clusters that end empty are dropped,
+        with a warning.
     n_init : int, default=10
         Number of runs from different starts; the run with the smallest inertia is kept.
     max_iter : int, default=300
@@ -430,9 +432,9 @@ class HypersphericalKMeans(CenterClustering):
 
     Notes
     -----
-    A run ends when no label changes and no centre moves. Intrinsic means are iterated until the
-    gradient is at most 1e-10 or rounding error; pre-images until a step is at most 1e-12 times the
-    extent of the cluster.
+    A run ends when no label changes and no centre moves. Intrinsic means have converged
+    when the gradient is at most 1e-10, or no longer decreases because of rounding errors.
+    Pre-images have converged when a step is at most 1e-12 times the extent of the cluster.
 
     Equal rows are first merged, adding their weights, and sorted. So a weight of 2 gives exactly
     the same result as repeating the row, and the order of rows does not matter.

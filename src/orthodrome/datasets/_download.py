@@ -1,7 +1,7 @@
 """Folders of data sets, and downloads from their publishers.
 
-Published text tables and images are converted to the files of data sets. The script
-``experiments/data/convert.py`` converts other formats.
+This module converts published text tables and images to the file formats of the readers. The
+script ``experiments/data/convert.py`` converts other formats.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def fetch_dataset(
 
 
 def read_checked_fields(content: bytes, entry: DatasetEntry, origin: str) -> dict[str, Any]:
-    """Return the fields of a file; raise a ValueError for other arrays than the registry's."""
+    """Return the fields of a file; raise a ValueError if its arrays are not the registry's."""
     fields = read_fields(content, entry)
     check_arrays(fields, entry, origin)
     return fields

@@ -79,7 +79,7 @@ def _numeric_column(values: Sequence[str], name: str, entry: DatasetEntry) -> Fl
 
 
 def _category_indices(values: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
-    """Return indices into the sorted codes, and the codes; shorter codes first: A49, A410."""
+    """Return the index of each value's code, and the codes, sorted by length: A49, A410."""
     codes = sorted({text for text in values if text}, key=lambda code: (len(code), code))
     positions = {"": np.nan} | {code: float(index) for index, code in enumerate(codes)}
     return np.array([positions[text] for text in values]), tuple(codes)

@@ -254,9 +254,10 @@ def fit_outliers(
 
 
 def largest_quantile(values: Floats, weights: Floats, fraction: float) -> float:
-    """Return a number that is exceeded by values with this fraction of the weight, at most.
+    """Return a cut-off: the values above it have at most this fraction of the weight.
 
-    It is halfway between two values, since values of the same rows differ by rounding errors.
+    It is halfway between two values, because distances of the same rows, computed again, differ by
+    rounding errors.
     """
     order = np.argsort(-values, kind="stable")
     inside = np.cumsum(weights[order]) > fraction * float(weights.sum()) * (1 + 1e-12)

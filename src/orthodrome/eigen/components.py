@@ -58,7 +58,7 @@ def solve_components(
     """Compute the requested pairs: a number, a fraction of the trace, or all.
 
     ``solve(k, initial)`` computes k pairs, starting from approximate vectors if given. For a
-    fraction, k is doubled until the eigenvalues sum to it.
+    fraction, k is doubled until the eigenvalues sum to at least that fraction of the trace.
     """
     n = problem.shape[0]
     if n_components is None:
@@ -82,14 +82,15 @@ def make_components(
 ) -> Components:
     r"""Turn eigenpairs :math:`(\lambda_q, a_q)` into components of unit length in feature space.
 
-    With :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}` the component is
-    :math:`\sum_n \beta_{qn} z_n` over the points z of the geometry, of Gram matrix G, and the
-    coordinates of these are :math:`G \beta_q`. `drop_null` drops pairs within rounding error (one
-    is kept); otherwise they become columns of zeros.
+    Let z_n be the points of the geometry, G their Gram matrix, and
+    :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}`. The component is
+    :math:`\sum_n \beta_{qn} z_n`, and the coordinates of the points are :math:`G \beta_q`.
+    `drop_null` drops pairs within rounding error (one is kept); otherwise they become columns of
+    zeros.
     """
     # Eigenvalues up to `floor` may be rounding errors. The solver contributes a few units in the
-    # last place of the largest one. The geometry subtracts numbers of the size of K: independent
-    # errors of its entries grow with √n, those of means or cosines, which rows share, with n.
+    # last place of the largest one. The geometry subtracts numbers of the size of K. Independent
+    # errors of entries then grow with √n; errors of means or cosines, which rows share, with n.
     n, eps = geometry.shape[0], float(np.finfo(pairs.values.dtype).eps)
     count = n if weights is None else float(weights.sum())
     units = eps / np.sqrt(n) + float(np.finfo(np.float64).eps)

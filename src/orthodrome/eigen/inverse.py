@@ -14,7 +14,7 @@ from .._core.types import Array, Callback
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
-# Distance of the shift from the upper bound of the spectrum, which has a length of about 1.
+# Distance of the shift from the upper bound of the eigenvalues, whose range is about 1.
 _DISTANCE = 1e-5
 
 
@@ -47,10 +47,11 @@ def leading_by_inverse(
 ) -> Eigenpairs:
     r"""Compute the k largest eigenpairs of a sparse symmetric matrix A by shift and invert.
 
-    The leading eigenvalues θ of :math:`(\sigma I - A)^{-1}`, with σ a little above the `bound` of
-    the spectrum, are those of A, :math:`\lambda = \sigma - 1/\theta`, but far apart. Long thin
-    clusters have eigenvalues so close to each other that products with A do not separate them. The
-    factors of such graphs are sparse.
+    Let σ be a little above `bound`, an upper bound of the eigenvalues λ of A. The inverse
+    :math:`(\sigma I - A)^{-1}` has the same eigenvectors, with eigenvalues
+    :math:`\theta = 1 / (\sigma - \lambda)`. The largest λ may be very close to each other, as for
+    graphs of long thin clusters, but the corresponding θ are far apart, so that a Krylov method
+    finds them. The LU factors of such graphs are sparse.
     """
     shift = (bound + _DISTANCE) * scipy.sparse.eye_array(matrix.shape[0])
     solver = Krylov(1e-12, random_state=random_state)

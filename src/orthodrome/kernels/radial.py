@@ -509,11 +509,12 @@ class _Unbounded(Radial):
 
 
 class Power(_Unbounded):
-    r"""Power kernel; conditionally positive definite, zero on the diagonal, not on a sphere.
+    r"""Power kernel: conditionally positive definite, with k(x, x) = 0.
 
     .. math:: k(x, y) = -\|x - y\|^\beta
 
-    Centred in feature space it is positive semidefinite, so kernel PCA can use it.
+    The centred kernel is positive semidefinite, so kernel PCA can use it. Methods on the sphere
+    cannot, because feature vectors do not have unit length.
 
     Parameters
     ----------
@@ -539,11 +540,12 @@ class Power(_Unbounded):
 
 
 class Log(_Unbounded):
-    r"""Log kernel; conditionally positive definite, zero on the diagonal, not on a sphere.
+    r"""Log kernel: conditionally positive definite, with k(x, x) = 0.
 
     .. math:: k(x, y) = -\log(1 + \|x - y\|^\beta)
 
-    Centred in feature space it is positive semidefinite, so kernel PCA can use it.
+    The centred kernel is positive semidefinite, so kernel PCA can use it. Methods on the sphere
+    cannot, because feature vectors do not have unit length.
 
     Parameters
     ----------

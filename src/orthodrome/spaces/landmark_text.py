@@ -258,8 +258,8 @@ def landmarks_from_table(columns: Mapping[str, Any]) -> TableLandmarks | None:
     Parameters
     ----------
     columns : mapping of str to array-like
-        The columns. Coordinates are numbers with NaN; the first column that is neither a
-        coordinate nor a number of a landmark names the specimens.
+        The columns. Coordinates are numbers, or NaN if missing. The first column that holds
+        neither coordinates nor landmark numbers names the specimens.
 
     Returns
     -------

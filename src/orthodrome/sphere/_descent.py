@@ -21,10 +21,10 @@ _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 16 * _EPS  # relative rounding error of an objective
 _ORTHOGONAL = 0.2  # restart if gradients overlap by a larger fraction (Powell)
 _PATIENCE = 10  # stop after this many iterations without progress
-# Recompute the mean from Σ w y at most this often, and only if w · c is larger.
+# Maximum number of times that the mean is recomputed from Σ w y, and the minimum w · c for it.
 _MAX_RECOMPUTED, _MIN_LEVEL = 3, 0.25
-_CANCELLING = 8.0  # growth of the coefficients of the mean from which on they cancel
-# Maximum rank, and number of entries, of the factor that gives the points coordinates.
+_CANCELLING = 8.0  # treat coefficients of the mean as cancelling if they grew by a larger factor
+# Maximum rank and maximum number of entries of the Cholesky factor, whose rows are coordinates.
 _MAX_RANK, _MAX_FACTOR = 512, 2**23
 
 
@@ -258,12 +258,12 @@ class _Evaluation(NamedTuple):
 
     @property
     def norm(self) -> float:
-        """Return the root of the square plus its rounding error."""
+        """Return √(‖g‖² + rounding), the norm of the gradient with its rounding error."""
         return float(np.sqrt(self.square + self.rounding))
 
     @property
     def ceiling(self) -> float:
-        """Return the largest objective that differs by rounding errors only."""
+        """Return the largest objective that differs from this one only by rounding errors."""
         return self.objective + _ROUNDING * (1 + self.objective)
 
 

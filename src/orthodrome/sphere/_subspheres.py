@@ -84,9 +84,9 @@ class Subsphere:
 
 
 def normalize(vectors: Floats, lengths: Floats) -> NDArray[np.bool_]:
-    """Divide vectors by their lengths, in place; return a mask of those without length.
+    """Divide vectors by their lengths, in place; return a mask of the zero vectors.
 
-    These are replaced with the first coordinate axis.
+    Vectors that are zero up to rounding errors are replaced with the first coordinate axis.
     """
     lost = lengths <= 16 * np.finfo(np.float64).eps
     vectors[lost] = np.eye(1, vectors.shape[1])
@@ -175,7 +175,8 @@ class _Search:
     def principal_axes(self) -> list[Floats]:
         """Return the directions of minimum spread, about the origin and about the mean.
 
-        With many coordinates, return the better one of the coordinate axes of minimum spread.
+        With many coordinates, return one coordinate axis: the better one of the two with minimum
+        spread about the origin and about the mean.
         """
         m = self.points.shape[1]
         if m > _MAX_EXACT:
@@ -311,7 +312,8 @@ class _Search:
     ) -> tuple[Any, ...] | None:
         """Shorten a step until the objective decreases sufficiently.
 
-        Return the objective, axis, radius, angles and sines at its end; None if none decreases it.
+        Return the objective, axis, radius, angles and sines at the end, or None if no
+        length suffices.
         """
         length, m = 1.0, len(v)
         while length > 1e-3:

@@ -69,9 +69,9 @@ class KarcherMean(Outcome):
         The number of points of positive weight outside the open hemisphere about the mean, and the
         number of all points.
     n_iter : int
-        The number of steps. The number of products with the Gram operator is larger by two: one for
-        the start and one for the last gradient. It is smaller if coefficients of the mean cancelled
-        and the search continued in coordinates.
+        The number of steps. There are two more products with the Gram operator: one for the start
+        and one for the last gradient. There are fewer products if coefficients of the mean
+        cancelled, because the search then continues in coordinates.
     status : Status
         How the iteration ended.
     history : tuple of dict

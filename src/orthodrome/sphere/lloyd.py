@@ -19,8 +19,8 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
 
-# A Karcher mean has converged if its gradient is at most this, in radians, or has not decreased for
-# so many iterations.
+# A Karcher mean has converged if the norm of its gradient, in radians, is at most _GRADIENT_TOL, or
+# has not decreased for _PATIENCE iterations.
 _GRADIENT_TOL, _PATIENCE = 1e-10, 3
 # Maximum size of a matrix with a column for each cluster of the runs that advance together.
 _MAX_ENTRIES = 2**22
@@ -132,7 +132,8 @@ def lloyd(
     max_iter : int
         The maximum number of iterations.
     reseed : bool, default=True
-        Whether an empty cluster gets the point that is farthest from its centre.
+        Whether an empty cluster gets a point of another cluster: the one that is farthest from the
+        centre of its cluster.
     callback : callable, optional
         Called after each iteration with a dict of ``n_iter``, ``n_done`` (converged runs) and
         ``n_runs``.
@@ -268,7 +269,7 @@ class _GramCenters(Centers):
 class FlatCenters(_GramCenters):
     r"""Kernel k-means: centres are means of feature vectors, distances are Euclidean.
 
-    With the weights of the points in the means as columns of Z,
+    Column c of Z holds the weights of the points in the mean m_c. Then
 
     .. math:: \|\Phi(x_i) - m_c\|^2 = K_{ii} - 2 (K Z)_{ic} + (Z^\top K Z)_{cc} .
 
@@ -455,7 +456,8 @@ def random_points(
     return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
 
 
-#: Functions that choose k points; they return fewer if the others coincide with those.
+#: Functions that choose k points. The first two return fewer if all other points coincide with
+#: the chosen ones.
 SEEDINGS = {
     "k-means++": k_means_plus_plus,
     "farthest-first": farthest_first,

@@ -136,8 +136,8 @@ def exp(tangents: ArrayLike, *, base_point: ArrayLike) -> Array:
             f"The length of the tangent vector in row {row} overflows in {t.dtype}. Scale it down."
         )
     inner = np.abs(t @ b)
-    # an inner product up to this hardly changes the length of the result; short tangents are mostly
-    # rounding errors
+    # inner products up to `allowed` hardly change the length of the result. For short tangents the
+    # limit is absolute, since their inner products are mostly rounding errors.
     allowed = LENGTH_TOLERANCE[t.dtype] * np.maximum(lengths, 1.0)
     if np.any(inner > allowed):
         row = int(np.argmax(inner - allowed))

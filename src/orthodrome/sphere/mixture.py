@@ -284,8 +284,9 @@ def expectation_maximization(
     which is -C/2P times the gradient of :math:`\sum_n P_n d_g^2(\mu, y_n; C)` if C is transported
     with the mean (paper, step 6); in flat space one step reaches the new mean. A "diag" or "tied"
     covariance is instead kept constant in the frame of :func:`tangent_frame_at`, which rotates as
-    the mean moves. Then the covariance is estimated at the new mean. If both together increase the
-    expected cost, the step is halved, so the likelihood decreases at most by rounding errors.
+    the mean moves. Then the covariance is estimated at the new mean. If the new mean and covariance
+    increase the expected cost, the step is halved, so the likelihood decreases at most by
+    rounding errors.
 
     With ``mean_update="karcher"`` the step is the weighted mean of the t_n. It converges to the
     Karcher means weighted with the memberships, Σ P_n t_n = 0, as in the paper. It is cheaper and

@@ -18,8 +18,8 @@ from .data import Data, InputError
 def with_links(data: Data, path: str | None) -> Data:
     """Add the pairs of landmarks that figures join: those of a file, or a default.
 
-    By default, landmarks are joined in their order if this outline does not cross itself, and else
-    not at all: ``links`` is then None or empty.
+    By default, landmarks are joined in their order (``links`` is None). If this outline would cross
+    itself in the plane, no landmarks are joined (``links`` is empty).
     """
     if path is not None:
         if data.kind != "shapes":
@@ -31,9 +31,9 @@ def with_links(data: Data, path: str | None) -> Data:
 
 
 def _read_links(path: str | os.PathLike[str], landmarks: Sequence[str]) -> Indices:
-    """Read pairs of landmarks, one per line, called as in the file of landmarks.
+    """Read pairs of landmarks, one per line, with the names in the file of landmarks.
 
-    They are separated by a comma, a semicolon or blanks. The first line may be a header.
+    The two names are separated by a comma, a semicolon or blanks. The first line may be a header.
     """
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         lines = [line.split("#")[0].strip() for line in file]

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _MAX_GROWTH = 10.0
 _MAX_SQUARED_LENGTH = 1e12
 _MIN_DAMPING = 2.0**-20
-# Full gains would destroy a good start, and small gains would not improve a bad one: t begins at
-# 1 / (2 residual of a pilot) passes, within these limits (benchmarks/defaults/hebbian.py).
+# Limits, in passes, for the initial time t of the gains. Full gains would destroy a good start, and
+# small gains would not improve a bad one, so t begins at 1 / (2 residual) of the start
+# (benchmarks/defaults/hebbian.py).
 _HEAD_STARTS = (3.0, 1000.0)
 _N_SAMPLED = 32  # number of rows to check
 
@@ -77,7 +78,7 @@ class HebbianResult(Outcome):
 
 @dataclass
 class Run:
-    """A run over one operator; arguments are valid, as in :func:`hebbian`."""
+    """A run over one operator. Arguments are as in :func:`hebbian`, already checked."""
 
     settings: Hebbian
     operator: Any
