@@ -57,7 +57,7 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # headers of Python 2 are accepted
             shape, fortran_order, dtype = reader(file)
-    except Exception as error:  # NumPy's parser raises from TokenError to MemoryError
+    except Exception as error:  # NumPy's parser raises many errors, from TokenError to MemoryError
         raise ValueError(f"no valid array header ({error})") from error
     if dtype.hasobject:
         raise ValueError("it holds pickled Python objects")

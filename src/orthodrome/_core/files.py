@@ -104,8 +104,8 @@ def _write(temporary: Path, target: Path, content: Content) -> None:
 def temporary_map(what: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """Return an array in an unnamed temporary file, which is deleted with the array.
 
-    The disk space is reserved first: on a full disk this raises an OSError that names `what` and
-    its size, where a later write would kill the process with SIGBUS.
+    The disk space is reserved first. If the disk is full, this raises an OSError that names `what`
+    and its size. Without the reservation, a later write would kill the process with SIGBUS.
     """
     folder = tempfile.gettempdir()
     needed, free = math.prod(shape) * np.dtype(dtype).itemsize, shutil.disk_usage(folder).free

@@ -27,8 +27,9 @@ _MAX_ROWS, _N_COORDINATES = 1000, 10
 class Evidence:
     """Prediction strengths for 1, 2, … clusters, with standard errors over splits.
 
-    The proposed number is the largest whose strength plus its standard error reaches 0.77. If
-    there is none, it is 2 if its strength reaches 0.7, else 1.
+    The upper value of a number of clusters is its strength plus one standard error. The largest
+    number with an upper value of at least 0.77 is proposed. If this is 1, but the upper value of 2
+    clusters is at least 0.7, 2 is proposed.
     """
 
     strengths: Floats

@@ -128,7 +128,11 @@ class Comparison:
         return " ".join(parts)
 
     def _small_score(self) -> float:
-        """Return a small area, or the accuracy of predicting the largest class plus 2 errors."""
+        """Return the limit below which scores count as small.
+
+        For areas it is 0.3. For accuracies it is the fraction of rows in the largest class, plus
+        two standard errors of the recommended method's score.
+        """
         if self.criterion == "neighbourhoods" or self.data.labels is None:
             return 0.3
         sizes = np.unique(self.data.labels, return_counts=True)[1]
@@ -198,8 +202,9 @@ def compare_methods(
 
     With labels, the score is the accuracy of a classifier that uses the coordinates: the methods
     and the classifier are fitted to four folds of the rows and tested on the fifth. Without labels,
-    it is the area between the fraction of neighbours preserved and chance. The neighbours are those
-    in the standardised table, or in the feature space of the shape kernel, for all methods.
+    it is the area between the fraction of neighbours preserved and chance. All methods are compared
+    with the same neighbours: those in the standardised table or, for shapes, those in the feature
+    space of the shape kernel.
     """
     sample = data.take(data.sample_rows(MAX_ROWS, choice.seed))
     if len(sample) < 4:

@@ -74,7 +74,7 @@ def run(name: str, options: dict[str, Any]) -> None:
 
 
 def _reading(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that say how to read a file, as far as they are given."""
+    """Return those of the given options that say how to read a file."""
     given = {name: options[name] for name in _READING if options.get(name) not in (None, False)}
     if "columns" in given:
         try:

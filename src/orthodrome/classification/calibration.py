@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
 
-# Maximum ratio of the temperature to the mean range of residuals, and of the range to it.
+# The temperature is within this factor of the mean range of the residuals.
 _MAX_RATIO = 1e4
 
 

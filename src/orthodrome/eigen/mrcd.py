@@ -13,7 +13,7 @@ from .pursuit import signs_of, spatial_median
 
 # Maximum number of directions for the outlyingness of Stahel and Donoho.
 _MAX_DIRECTIONS = 500
-# Quantile of the normal distribution for the cut-off, 99.5 %, and that of its quartile.
+# The 99.5 % quantile of the standard normal distribution, for the cut-off; its third quartile.
 _CUTOFF_QUANTILE, _QUARTILE = 2.575829, 0.674490
 # Makes the logarithm of distances finite.
 _LOG_OFFSET = 0.1
@@ -57,8 +57,8 @@ class RobustCovariance:
     def distances(self, points: Floats, outside: Floats | float = 0.0) -> Floats:
         """Return the Mahalanobis distances of points from the mean.
 
-        `outside` holds the squared lengths of the parts of the points outside the space of the
-        coordinates, where the regularised covariance is the ridge.
+        Points may have a part orthogonal to the space of the coordinates; `outside` is its squared
+        length for each point. In these directions the regularised covariance is only the ridge.
         """
         squares = _squared_distances(points, self.center, self.factor)
         return np.sqrt(squares + outside / self.ridge)
@@ -89,7 +89,7 @@ def mrcd(
     support_fraction : float in (0, 1], default=0.5
         The size of the subset, as a fraction of the sum of the weights.
     max_condition : float, default=50.0
-        The condition number that determines δ, for the median of the starts.
+        The condition number from which δ is computed for each start. The median δ is used.
     max_iter : int, default=100
         Maximum number of concentration steps from a start.
 
@@ -155,7 +155,10 @@ def moments(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def log_cutoff(distances: Floats, weights: Floats) -> float:
-    """Return the 99.5 % quantile of distances whose logarithms are normal, outliers apart."""
+    """Return the 99.5 % quantile of distances.
+
+    The logarithms of the distances are assumed to be normal, except for outliers.
+    """
     order = np.argsort(distances, kind="stable")
     logs, sums = np.log(_LOG_OFFSET + distances[order]), np.cumsum(weights[order])
     half = 0.5 * (1 - _ROUNDING) * sums[-1]
@@ -202,20 +205,28 @@ def _ridge(covariance: Floats, max_condition: float) -> float:
 
 
 def _smallest_ridge(points: Floats, weights: Floats) -> float:
-    """Return a ridge of the size of variances that coordinates leave out, relative to lengths."""
+    """Return the smallest ridge: 1e-12 of the mean squared length, or 1 if that is 0.
+
+    The coordinates leave out variances of this size.
+    """
     square = float(weights @ np.einsum("ij,ij->i", points, points) / weights.sum())
     return 1e-12 * square or 1.0
 
 
 def _starting_distances(points: Floats, weights: Floats, size: float) -> list[Floats]:
-    """Return three kinds of distances from a centre: the nearest points start a search."""
+    """Return three kinds of distances; for each kind, a search starts from the nearest points."""
     median = spatial_median(points, weights)
     lengths = np.linalg.norm(points - median, axis=1)
     return [lengths, _outlyingness(points, weights, median), _from_densest(points, weights, size)]
 
 
 def _outlyingness(points: Floats, weights: Floats, median: Floats) -> Floats:
-    """Return the largest standardised distance over directions from the median to points."""
+    """Return the outlyingness of Stahel and Donoho of each point.
+
+    The points are projected on directions from the spatial median to points. In each direction,
+    the projections are standardised by their median and median absolute deviation. The
+    outlyingness of a point is its largest absolute value over the directions.
+    """
     signs, lengths = signs_of(points - median)
     order = np.argsort(lengths, kind="stable")
     step = -(-len(order) // _MAX_DIRECTIONS)
@@ -236,7 +247,10 @@ def _medians(columns: Floats, weights: Floats) -> Floats:
 
 
 def _from_densest(points: Floats, weights: Floats, size: float) -> Floats:
-    """Return squared distances from the point with the nearest neighbours of weight `size`."""
+    """Return squared distances from the densest point.
+
+    It is the point around which the smallest ball holds points of weight `size`.
+    """
     squares = np.einsum("ij,ij->i", points, points)
     distances = np.maximum(squares[:, None] + squares - 2 * points @ points.T, 0.0)
     order = np.argsort(distances, axis=1, kind="stable")

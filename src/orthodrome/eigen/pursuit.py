@@ -56,11 +56,12 @@ def projection_pursuit(
     .. math:: v_q = \arg\max_{\|v\| = 1,\; v \perp v_1, \dots, v_{q-1}}
         \sum_n w_n |\langle v, z_n \rangle|^p
 
-    With p = 2 these are the principal directions, from an eigendecomposition. For 1 <= p < 2 the
-    iteration :math:`v \leftarrow \sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, normalised,
-    with :math:`s = Zv`, never lowers the sum, which is convex in v. For p < 1 the
-    (smoothed) sum is maximised with L-BFGS. Both start from the leading principal directions and
-    the best directions of points; the best result is kept.
+    With p = 2 these are the principal directions, from an eigendecomposition. For 1 <= p < 2, each
+    iteration computes :math:`s = Zv`, replaces v by
+    :math:`\sum_n w_n |s_n|^{p-1} \operatorname{sign}(s_n) z_n`, and normalises it. This never
+    lowers the sum, which is convex in v. For p < 1, the smoothed sum is maximised with L-BFGS. Both
+    start from the leading principal directions and the best directions of points; the best result
+    is kept.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def spatial_median(points: Floats, weights: Floats) -> Floats:
 
 
 def signs_of(points: Floats) -> tuple[Floats, Floats]:
-    """Return points normalised to unit length, and their lengths; 0 has no direction."""
+    """Return points normalised to unit length, or 0 if negligible, and their lengths."""
     lengths = np.linalg.norm(points, axis=1)
     known = (lengths > 1e-12 * lengths.max(initial=0.0))[:, None]
     return np.divide(points, lengths[:, None], out=np.zeros_like(points), where=known), lengths

@@ -72,7 +72,7 @@ def encode(model: Any) -> tuple[Node, dict[str, bytes]]:
     """Return the description of a model and its arrays by file name.
 
     Callbacks, the state of warm starts and dask arrays with one value per row are not saved. Memory
-    maps are saved as arrays, arrays in native byte order, and float16 as float32.
+    maps are converted to arrays, other byte orders to the native one, and float16 to float32.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def decode(schema: Any, read: Callable[[str], bytes], version: tuple[int, ...]) 
     Raises
     ------
     ValueError
-        If a class is not on the list. A malformed description may raise other errors.
+        If a class is not in :mod:`.allowed`. A malformed description may raise other errors.
     """
     if schema["protocol"] != _PROTOCOL or schema["__loader__"] != "ObjectNode":
         raise ValueError("the protocol of its description is unknown to this version of orthodrome")
@@ -320,9 +320,9 @@ class _Decoder:
 
 
 def _current_scales(kind: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """Return the scales of an object of format 1.0 as they are today.
+    """Return the kernel scales of an object of format 1.0, converted to the current definition.
 
-    Kernels of shapes and matrices were exp(-ρ²/σ²) and are exp(-ρ²/2σ²) now.
+    In format 1.0, kernels of shapes and matrices were exp(-ρ²/σ²). Now they are exp(-ρ²/2σ²).
     """
     names: tuple[str, ...] = ()
     if issubclass(kind, DistanceGaussian):

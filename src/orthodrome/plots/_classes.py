@@ -30,7 +30,10 @@ SCALE = "cividis"  # suitable for every kind of colour vision
 def check_points(
     values: Any, name: str, owner: str, n_columns: int, *, exactly: bool = False, hint: str = ""
 ) -> Array:
-    """Return points as floats; raise unless they have at least, or `exactly`, n_columns."""
+    """Return points as floats; raise if they have fewer than `n_columns` columns.
+
+    If `exactly`, also raise if they have more.
+    """
     points = check_numbers(values, name, owner, dtype=[np.float64, np.float32])
     found = points.shape[1]
     if found < n_columns or (exactly and found > n_columns):

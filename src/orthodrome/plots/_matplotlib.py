@@ -28,7 +28,7 @@ def require_matplotlib() -> Any:
 
 
 def figure_of(figure: Figure | None, size: tuple[float, float], title: str | None = None) -> Figure:
-    """Return `figure` or, without pyplot, a new one of `size` inches, with a title."""
+    """Return `figure`, or a new figure of `size` inches if it is None; set the title if given."""
     require_matplotlib()
     from matplotlib.figure import Figure as NewFigure
     from matplotlib.figure import FigureBase
@@ -62,7 +62,7 @@ def set_title(ax: Axes, title: str | None, **options: Any) -> Figure:
 
 
 def plain_legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **options: Any) -> Legend:
-    """Add a legend that shows names literally, without math text and with leading underscores."""
+    """Add a legend that shows names literally, even with dollar signs or leading underscores."""
     legend = ax.legend(handles, [" "] * len(names), frameon=False, **options)
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_parse_math(False)

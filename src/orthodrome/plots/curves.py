@@ -43,7 +43,7 @@ def curves(
     xlabel, ylabel : str
         Labels of the axes.
     xscale : {"linear", "log", "log2"}, default="linear"
-        Scale of the horizontal axis. "log2" is for values that double, and puts a tick at each.
+        Scale of the horizontal axis. "log2" is for values that double; each gets a tick.
     yscale : {"linear", "log"}, default="linear"
         Scale of the vertical axis; a logarithmic one shows positive values only.
     markers : bool, default=True

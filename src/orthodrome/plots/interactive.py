@@ -2,8 +2,8 @@
 
 The page makes no requests. The data are JSON, which is not executed, and are shown with
 ``textContent``, so no name or label can inject markup. The content security policy of the page
-allows only scripts with known hashes, such as scatter.js. Points are SVG, which prints sharply. Of
-very many points, a sample is drawn.
+allows only scripts with known hashes, such as scatter.js. Points are SVG, which prints sharply. If
+there are very many points, only a sample is drawn.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Scatter:
     """Interactive scatter plot of an embedding, for a section of a report.
 
     Hovering over a point shows its row. The buttons of the legend hide and show classes. Dragging
-    moves the plot; buttons, two fingers or, when the plot has the focus, the wheel zoom. The left
-    and right arrow keys then move through the points. Other coordinates can be chosen. The plot
-    follows the page's light, dark or print style.
+    moves the plot. Buttons and two fingers zoom. When the plot has the focus, the mouse wheel also
+    zooms, and the left and right arrow keys move through the points. Other coordinates can be
+    chosen. The plot follows the page's light, dark or print style.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ class Scatter:
 
     Notes
     -----
-    Of more than 10,000 rows, a random sample of that size is drawn, with at least one row of each
-    class. It is smaller if a point has more than ten coordinates and details. The seed is fixed,
-    and the page mentions the sample. Numbers have six digits.
+    If there are more than 10,000 rows, a random sample of that size is drawn, with at least one row
+    of each class. The sample is smaller if coordinates and details together are more than ten
+    numbers per point. The seed is fixed, and the page mentions the sample. Numbers have six digits.
 
     Examples
     --------

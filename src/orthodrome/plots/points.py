@@ -114,7 +114,7 @@ def clusters(
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
         up to 100 clusters, no two look the same. The legend lists the clusters with their numbers
-        of points. It has room for at most 16; of more, the smaller ones share one line.
+        of points. If there are more than 16 clusters, the smallest share one line.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.

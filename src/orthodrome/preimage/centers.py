@@ -123,7 +123,7 @@ class PreimageCenters(Centers):
         means = self.domain.means(run.scattered(p).T) if run.fresh.any() else old.points
         d2 = self._center_distances(run, old.points)
         _, weights = negated_squared_angles(self.kernel, d2[None], p[None])
-        # otherwise the objective would increase, or all weights underflow
+        # if the sum is not negative, the objective would increase, or all weights have underflowed
         usable = run.sums(weights[0]) < 0
         targets = self.domain.targets(old.points, run.scattered(weights[0]).T)
         targets = np.where(usable[:, None], targets, old.points)
@@ -167,7 +167,7 @@ class PreimageCenters(Centers):
                 expansion=0,
                 objective=negated_squared_angles,
             )
-            # the first of those equal up to rounding error: the old centre, if nothing is better
+            # of results equal up to rounding error, the first one; the old centre comes first
             slack = 1e-9 * float(np.abs(ends.objective).max())
             best = ends.points[np.argmax(ends.objective >= ends.objective.max() - slack)]
             points[cluster], cluster_converged = self._refine(domain, cluster_p, best)

@@ -30,7 +30,7 @@ class _Points(ABC):
     Attributes
     ----------
     kernel : Radial
-        Its profile at squared distances in this space is the kernel of the data.
+        The kernel of the data is its profile, applied to squared distances in this space.
     points : ndarray of shape (n, c)
         The data in this space.
     prepared : Prepared
@@ -115,7 +115,7 @@ class Vectors(_Points):
         return self._normalized(weights @ self.points)
 
     def targets(self, z: Array, weights: Array) -> Array:
-        """Return weighted means, or their reflections if the weights are positive."""
+        """Return weighted means, or their reflections in z if the weights have a positive sum."""
         total, size = weights.sum(axis=1), np.abs(weights).sum(axis=1)
         usable = (np.abs(total) > 1e-12 * size) & (size > 0)
         # relative to the kernel's origin, for accuracy if the data are far from 0
@@ -267,8 +267,8 @@ def domain_of(kernel: Kernel, X: Array) -> Domain:
 def leading_vectors(u: Array, weights: Array, start: Array, n_directions: int) -> Array:
     r"""Return unit vectors v of large :math:`v^* A v`, :math:`A = \sum_n w_n u_n u_n^*`.
 
-    For each row of weights and its start b, v is the maximum over the span of b, Ab, A²b, …
-    (Lanczos).
+    For each row of weights and its start b, v maximises :math:`v^* A v` in the span of b, Ab, A²b,
+    … (Lanczos).
 
     Parameters
     ----------

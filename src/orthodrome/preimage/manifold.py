@@ -302,7 +302,7 @@ def _best_ends(domain: Domain, beta: Array, starts: Array, tol: float, max_iter:
 
 
 def in_form_of(points: Array, X: Any) -> Array:
-    """Return landmarks of shape (n, k, 2) as complex or flat arrays if X is; others unchanged."""
+    """Convert landmarks of shape (n, k, 2) to the form of X; return other points unchanged."""
     if points.ndim == 2 or scipy.sparse.issparse(X) or form_of(X) == "points":
         return points
     return as_complex(points) if form_of(X) == "complex" else points.reshape(len(points), -1)

@@ -174,7 +174,7 @@ class ArrayRows(_IndexedRows):
         return self.array if self._check is None else self._check(self.array, 0)
 
     def together(self, indices: Indices) -> Any:
-        """Return rows with ascending indices; all rows without a copy."""
+        """Return rows with ascending indices; avoid a copy if these are all rows."""
         all_rows = self._check is None and len(indices) == self.shape[0]
         return self.array if all_rows else self.take(indices)
 
@@ -209,7 +209,7 @@ def once_error(X: Any, owner: str, advice: str = "") -> ValueError:
 
 
 class BatchRows(_LocalRows):
-    """Rows from batches, over which every pass iterates again.
+    """Rows from batches. Each pass iterates over the batches again.
 
     Small batches are concatenated. With `reset` and `count`, a first pass counts the rows;
     otherwise their shape is unknown.
@@ -255,7 +255,7 @@ class BatchRows(_LocalRows):
     # ------------------------------------------------------------------ reading
 
     def _batches(self) -> Iterator[Any]:
-        """Yield the batches as arrays; make the check from the first one."""
+        """Yield the batches as arrays; create the row check from the first batch."""
         if self._read_before and self.once:
             raise once_error(self._X, self._owner)
         self._read_before = True

@@ -12,13 +12,14 @@ from scipy.interpolate import RBFInterpolator
 from .._core.checks import as_array, numbers_expected
 from .._core.types import Floats, Indices
 
-# With fewer specimens there is no telling what is typical.
+# With fewer specimens it is unclear which are typical.
 _MIN_SPECIMENS = 5
 
-# A correction is believed if it divides the distance from the mean at least by this.
+# A correction is accepted if it reduces the distance from the mean by at least this factor.
 _MIN_GAIN = 2.0
 
-# A landmark is suspicious if its residual is this many times the median residual of the landmark.
+# A landmark is suspicious if its residual is more than this many times the usual one, which is the
+# average of the median residual of this landmark and that of all landmarks.
 _SUSPICIOUS = 6.0
 
 # Maximum number of specimens that are compared with each other to choose the first reference.
@@ -35,16 +36,16 @@ _SMOOTHING = 0.1
 
 @dataclass(frozen=True)
 class LandmarkErrors:
-    """Probable mistakes in landmarks; specimens and landmarks count from 0.
+    """Probable mistakes in landmarks; specimens and landmarks are numbered from 0.
 
     Attributes
     ----------
     mirrored : ndarray of int
         Specimens that are typical after a reflection, and far from the mean without it.
     swapped : list of (int, int, int)
-        Specimens with two landmarks that are typical after an exchange of these.
+        A specimen and two of its landmarks. The specimen is typical if they are exchanged.
     displaced : list of (int, int)
-        Specimens with one landmark that are typical without it.
+        A specimen and one of its landmarks. The specimen is typical without it.
     outlying : ndarray of int
         Other specimens far from the mean.
     distances : ndarray of shape (n,)
@@ -69,8 +70,10 @@ def find_landmark_errors(X: ArrayLike) -> LandmarkErrors:
     r"""Find specimens that were probably digitised wrongly.
 
     Specimens are compared with a robust mean shape, the coordinate-wise median of aligned
-    specimens. Those far from it are reflected, two of their landmarks are exchanged, or one
-    landmark is left out. If this makes a specimen typical, it is reported under that heading.
+    specimens. For specimens far from it, a reflection is tried first. Then, also for specimens with
+    a landmark far from its usual place, an exchange of two landmarks and the omission of one are
+    tried. The first correction that makes a specimen typical, and at least halves its distance from
+    the mean, is reported.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ def find_landmark_errors(X: ArrayLike) -> LandmarkErrors:
     Returns
     -------
     LandmarkErrors
-        What was found. With fewer than five specimens nothing is.
+        The probable mistakes; none if there are fewer than five specimens.
 
     Notes
     -----
@@ -140,7 +143,7 @@ def find_mirrored(X: ArrayLike, mean: ArrayLike) -> Indices:
     Returns
     -------
     ndarray of int
-        The specimens whose distance from the mean a reflection divides at least by two.
+        The specimens for which a reflection at least halves the distance from the mean.
 
     Examples
     --------
@@ -195,9 +198,9 @@ def estimate_landmarks(
     """Estimate missing landmarks with thin-plate splines.
 
     The mean of the complete specimens is fitted to the landmarks of a specimen by rotation and
-    scaling, then bent by a thin-plate spline (Gunz et al. 2009). The spline is smoothed: on wings,
-    leaves, heads and skulls it errs less than the interpolating one where landmarks are missing at
-    an end.
+    scaling, then bent by a thin-plate spline (Gunz et al. 2009). The spline is smoothed. If
+    landmarks at an end are missing, this gives smaller errors than interpolation for wings, leaves,
+    heads and skulls.
 
     Parameters
     ----------
@@ -334,7 +337,7 @@ def _largest_typical(distances: Floats) -> float:
 
 
 def _has_suspicious_landmark(Z: Floats, mean: Floats) -> NDArray[np.bool_]:
-    """Return whether a landmark of a specimen is far from its usual place."""
+    """Return, for each specimen, whether any landmark is far from its usual place."""
     u, _, vt = np.linalg.svd(_products(Z, mean))
     residuals = np.linalg.norm(Z @ (u @ vt) - mean, axis=2)
     usual = np.median(residuals, axis=0) + np.median(residuals)
@@ -342,7 +345,10 @@ def _has_suspicious_landmark(Z: Floats, mean: Floats) -> NDArray[np.bool_]:
 
 
 def _best_swap(specimen: Floats, mean: Floats) -> tuple[tuple[int, int], float]:
-    """Return the exchange of two landmarks that is nearest to the mean, and its distance."""
+    """Find the two landmarks whose exchange minimises the distance from the mean.
+
+    Return them and the distance.
+    """
     pairs = np.array(list(combinations(range(len(mean)), 2)))
     i, j = pairs.T
     change = (specimen[i] - specimen[j])[:, :, None] * (mean[i] - mean[j])[:, None, :]

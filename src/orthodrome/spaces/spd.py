@@ -2,7 +2,7 @@ r"""Symmetric positive definite matrices: logarithm, mean and distance (log-Eucl
 
 .. math:: d(A, B) = \|\log A - \log B\|_F
 
-The mean is :math:`\exp` of the mean of logarithms. Errors count matrices from 0.
+The mean is :math:`\exp` of the mean of logarithms. Error messages number matrices from 0.
 """
 
 from __future__ import annotations

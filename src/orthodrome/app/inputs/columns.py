@@ -24,8 +24,8 @@ class Description:
     path : str
         The file.
     data : Data or None
-        The data that the commands use. If they would stop, as much as can be used with other
-        options; None if there is nothing.
+        The data that the commands use. If the commands would stop with an error, the data that
+        they could use with other options, or None if there are none.
     columns : list of dict
         For each column of a table: name, kind, missing (number of cells), n_values (different
         values), minimum and maximum (of numbers), use ("used", "one-hot", "left out", "labels" or
@@ -44,7 +44,10 @@ class Description:
 
 
 def tolerant_table(raw: RawTable) -> RawTable:
-    """Return a table without problems: infinite numbers and labels that are all missing go."""
+    """Return a table without problems.
+
+    Infinite numbers become missing, and labels are removed if all of them are missing.
+    """
     tolerant = replace(raw, values=raw.values.replace([np.inf, -np.inf], np.nan), problem="")
     if raw.labels is not None and all(map(is_missing_label, raw.labels)):
         tolerant = replace(tolerant, labels=None, label_name=None)
@@ -62,7 +65,7 @@ def describe_columns(
         return [_facts(name, column_kind(name, column), column) for name, column in pairs]
     raw = tolerant_table(found)
     cleaner = TableCleaner(text=text or "ignore", choose_columns=not chosen)
-    with suppress(ValueError):  # if no column can be used; the kinds are known
+    with suppress(ValueError):  # raised if no column can be used; the kinds are known by then
         cleaner.fit(raw.values)
     facts = []
     if raw.id_name is not None:
@@ -97,7 +100,11 @@ def _facts(name: str, kind: str, column: Any, use: str = "used") -> dict[str, An
 
 
 def column_lines(columns: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each column; of many, for those that are not simply used, and a summary."""
+    """Return a line for each column.
+
+    If there are more than 20, return lines only for columns that have missing cells or are not
+    simply used (at most 20), and one line that summarises the others.
+    """
     special = [each for each in columns if each["use"] != "used" or each["missing"]]
     shown = columns if len(columns) <= _MAX_LINES else special[:_MAX_LINES]
     lines = [f"column {quote(each['name'])}: {_column_text(each)}" for each in shown]

@@ -87,7 +87,7 @@ class Data:
     reflected : tuple of str
         The ids of mirrored specimens that were reflected.
     links : ndarray of shape (m, 2) or None
-        Pairs of landmarks that figures join; None joins all in their order.
+        Pairs of landmarks to join with lines in figures; None joins all landmarks in order.
     landmarks : tuple of str
         The names or numbers of the landmarks in the file; 1, 2, … if it has none.
 

@@ -35,7 +35,7 @@ _FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 # Bytes per row in addition to its numbers (its name and perhaps its label), and per column.
 _BYTES_PER_ROW, _BYTES_PER_COLUMN = 200, 7000
-_COPIES = 3  # what pandas reads, the columns, and the array made from them
+_COPIES = 3  # copies in memory: what pandas reads, the columns, and the final array
 _MISSING_CELLS = sorted({form for cell in MISSING for form in (cell, cell.upper(), cell.title())})
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
@@ -88,7 +88,7 @@ def _estimated_rows(path: Path) -> float:
 
 
 def _read_frame(table: TextTable, chosen: checks.Selection, decimal: str) -> Any:
-    """Read all columns as numbers, with NaN for missing cells, or as text, with None."""
+    """Read each column as numbers (NaN if missing) or, if not all are numbers, text (None)."""
     frame = _read_with_pandas(table, chosen, decimal)
     for i in chosen.features:
         if frame[i].dtype.kind in "fiub":
@@ -135,7 +135,7 @@ def _read_with_pandas(table: TextTable, chosen: checks.Selection, decimal: str) 
 
 
 def _invalid_number(table: TextTable, column: Any, decimal: str) -> str:
-    """Return where a number is infinite, or where a column of numbers has text; else ""."""
+    """Return an error message if a column of numbers has infinite values or text; else ""."""
     if column.dtype.kind in "fiub":
         invalid = np.isinf(column.to_numpy(dtype=np.float64))
     else:
@@ -342,7 +342,7 @@ def _encoding(path: Path) -> tuple[str, list[str]]:
 
 
 def _separator(path: str, encoding: str) -> str:
-    """Return the first separator that splits the first records into equally many cells.
+    """Return the first separator that splits the first records into the same number of cells.
 
     If there is none, the table has one column, or ragged lines, which raise an error later.
     """

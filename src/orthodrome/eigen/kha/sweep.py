@@ -33,7 +33,7 @@ GAINS = ("constant", "t", "et", "smd")
 #: _INTERVAL samples, or at each sample.
 UPDATES = ("pass", "block", "step")
 _INTERVAL = 64
-_STEP_BLOCK = 32  # samples per block with "step", whose cost grows with it
+_STEP_BLOCK = 32  # samples per block with "step"; larger blocks cost more
 
 # KHA-SMD: the gain of the log-gains.
 _META_GAIN = 0.2
