@@ -111,7 +111,7 @@ def as_array(values: Any, name: str, owner: str) -> Array:
 
 def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
     """Call scikit-learn's ``check_array``; errors name the parameter."""
-    if isinstance(values, (list, tuple)):  # an array has a dtype, which reveals dates
+    if isinstance(values, (list, tuple)):  # dates are detected by the dtype of an array
         with numbers_expected(values, name, owner):
             values = np.asarray(values)
     with numbers_expected(values, name, owner):

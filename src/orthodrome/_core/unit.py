@@ -21,8 +21,8 @@ def angles_from_cosines(cosines: Array) -> tuple[Array, Array]:
 
     .. math:: \theta = \operatorname{atan2}(s, c), \qquad s = \sqrt{(1 - c)(1 + c)}
 
-    Near 0 the error of θ is the square root of the rounding error of c; θ/s is accurate everywhere,
-    1 at θ = 0 and infinite at θ = π.
+    Near 0 the error of θ is the square root of the rounding error of c. The ratio θ/s is accurate
+    everywhere. It is 1 at θ = 0 and infinite at θ = π.
     """
     c = np.clip(cosines, -1.0, 1.0)
     sines = np.sqrt((1 - c) * (1 + c))

@@ -28,7 +28,7 @@ from .filters import (
 )
 from .subspaces import ClassGroup
 
-# Residual of a point left out of a class of one point: the squared distance to orthogonal points.
+# Leave-one-out residual of the only point of a class: the squared angle of orthogonal vectors.
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
 
 
@@ -58,19 +58,20 @@ class PerTurbo(ClassResidualClassifier):
         Unit of alpha. ``"absolute"``: units of the kernel, the same for all classes, like the noise
         variance of a Gaussian process; where classes overlap, it favours the larger one.
         ``"relative"``: the largest eigenvalue of each class's Gram matrix, which grows with the
-        class. They differ most for ``geodesic=True``: there the eigenvalues shrink with the extent
-        of the class, and with a large absolute α the residual is only the distance from the
+        class. They differ most for ``geodesic=True``, where the eigenvalues are small if the class
+        is compact. With a large absolute α the residual is then only the distance from the
         reference.
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
-        power of ten from 1e-8 to 10, for ``"absolute"`` times the mean of k(x, x).
+        power of ten from 1e-8 to 10. For ``"absolute"``, they are multiplied by the mean of
+        k(x, x).
     sigmas : array-like of shape (n_sigmas,) or "auto", optional
         Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
         (default): 1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if that is a rule, such as
-        ``sigma="mean"``; a number is kept, and so is the scale if there is no exact leave-one-out
-        (`geodesic`, `n_components`) or the kernel has no sigma. None: the kernel's scale, as in the
-        paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be chosen too. Each
-        scale needs one eigendecomposition per class.
+        ``sigma="mean"``. The scale is not changed if it is a number, if the kernel has no sigma,
+        or if there is no exact leave-one-out (`geodesic`, `n_components`). None: the kernel's
+        scale, as in the paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be
+        chosen too. Each scale needs one eigendecomposition per class.
     n_components : int, optional
         Number of leading components of each class that span its subspace; default: all. If given,
         ``alpha="loo"`` means 0; a number regularises these components as well.
@@ -111,8 +112,8 @@ class PerTurbo(ClassResidualClassifier):
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
     sigmas_ : ndarray of shape (n_sigmas,)
-        Scales tried, ascending; if there was no choice, the kernel's scale, or NaN without one.
-        Ties go to the largest.
+        Scales tried, ascending; ties go to the largest. If leave-one-out chose no scale, this is
+        the kernel's scale, or NaN if the kernel has none.
     support_ : ndarray of shape (n_support,)
         Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
@@ -130,11 +131,11 @@ class PerTurbo(ClassResidualClassifier):
 
     Equal rows of a class are first merged into weights, so a weight of 2 is equivalent to repeating
     the row, and the order of rows does not matter. Leave-one-out leaves out distinct rows, with all
-    their copies; α and the kernel are not fitted again. It is exact for plain kernels. It needs one
-    eigendecomposition per class. With ``geodesic=True`` the reference is corrected for the point
-    left out, to first order (see ``left_out_tangent_residuals`` in ``filters.py``). With
-    `n_components` there is no closed form: every fifth point of a class is left out at a time (for
-    ``geodesic=True`` with the reference of the whole class).
+    their copies; α and the kernel are not fitted again. It is exact without `geodesic` and
+    `n_components`, and needs one eigendecomposition per class. With ``geodesic=True`` the reference
+    is corrected for the point left out, to first order (see ``left_out_tangent_residuals`` in
+    ``filters.py``). With `n_components` there is no closed form, so every fifth point of a class is
+    left out at a time. With both, the reference of the whole class is used.
 
     If a class has only one point, its leave-one-out residual is k(x, x), or (π/2)² for
     ``geodesic=True``.
@@ -238,7 +239,7 @@ class PerTurbo(ClassResidualClassifier):
 
 
 def _left_out_by_folds(kept: Truncation, group: ClassGroup, alphas: Floats) -> Floats:
-    """Return the residuals of each point from the other folds."""
+    """Return the residuals of each point, computed from the other folds."""
     return kept.left_out(group.gram, group.weights, alphas)
 
 

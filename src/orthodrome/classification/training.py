@@ -30,9 +30,9 @@ class TrainingPoints:
     data : array
         The points; empty for a precomputed kernel.
     weights, index, owners : ndarray of shape (n,)
-        Weight, an equal training row, and class of each point.
+        For each point: its weight, the index of a training row equal to it, and its class.
     inverse : ndarray of shape (n_rows,)
-        For each training row, the number of its point; -1 for rows of weight 0 without a point.
+        For each training row, the index of its point; -1 for rows of weight 0 without a point.
     spans : ndarray of bool, shape (n,)
         Whether the point is one of those that span the subspace of its class.
     unmatched : array
@@ -40,8 +40,8 @@ class TrainingPoints:
     gram : ndarray or None
         The precomputed Gram matrix of all training rows.
     prepared : Prepared or None
-        The points, prepared by the kernel, for all kernels that differ only in scale. None if each
-        class has a different kernel.
+        The points, prepared by the kernel. Kernels that differ only in scale share them. None if
+        each class has a different kernel.
     """
 
     data: Any
@@ -130,7 +130,7 @@ def training_points(
 
 
 def _with_column(column: Indices, X: Any) -> Any:
-    """Return X, flattened to two dimensions, with another first column."""
+    """Flatten X to two dimensions and prepend a column."""
     if scipy.sparse.issparse(X):
         first = scipy.sparse.csr_array(column[:, None].astype(X.dtype))
         return scipy.sparse.hstack([first, X], format="csr")

@@ -217,7 +217,7 @@ def fit_centers(
         view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
         space = geometry(view, start.reseed)
         centers = space.centers
-    starts = start.labels(space, plan.k)  # not renumbered: errors name rows of `init`
+    starts = start.labels(space, plan.k)  # errors name rows of `init`: do not renumber
     progress.advance(GRAM_FRACTION, "Gram matrix" if view.points is None else "features")
     with rows_renumbered(canonical.index):
         runs = lloyd(

@@ -44,8 +44,8 @@ class Graph:
         """Return the graph, shifted so that no eigenvalue is negative, as Hebbian solvers require.
 
         If similarities are nonnegative, eigenvalues are at least -1. If K is positive semidefinite,
-        they are at least the smallest -K_ii/Δ_i. The smaller the shift, the larger
-        the relative gaps between eigenvalues, and the faster the solver.
+        they are at least -max_i K_ii/Δ_i. The smaller the shift, the larger the relative gaps
+        between eigenvalues, and the faster the solver.
         """
         graph = Degree(
             view.gram,
@@ -66,7 +66,7 @@ class Graph:
         distinct = graph.distinguishes_points()
         if not distinct:
             vectors[:, 1:] = 0  # only rounding errors, which could separate equal points
-        # if every point is repeated w times, its entry in an eigenvector is v / √w
+        # a point of weight w stands for w copies, each with the entry v / √w
         points = vectors / np.sqrt(weights)[:, None]
         if self.unit_rows:
             points = _unit_rows(points)
@@ -117,7 +117,7 @@ LAPLACIANS: dict[str, Graph | Principal] = {
 
 @dataclass(frozen=True)
 class AffineExtension:
-    """Embedding of new points by the rows of k(x, X) @ matrix + constant, normalised."""
+    """Embedding of new points: the rows of k(x, X) @ matrix + constant, scaled to length 1."""
 
     matrix: NDArray[Any]
     constant: NDArray[Any]
@@ -127,9 +127,9 @@ class AffineExtension:
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
     def over_features(self, features: Coordinates) -> AffineExtension:
-        """Return the extension for features f(x) in place of k(x, X) = f(x) Fᵀ.
+        """Return the extension as a function of features f(x) instead of k(x, X).
 
-        `features` are those of the training points, F.
+        `features` are the features F of the training points, so that k(x, X) = f(x) Fᵀ.
         """
         return replace(self, matrix=features.combine(self.matrix).T)
 
@@ -147,9 +147,9 @@ class GraphExtension:
 
     The graph excludes the similarity of a point to itself, but the plain extension
     :math:`f_q / (\lambda_q \sqrt{\Delta})` includes it. This makes it inexact at training points,
-    with a large error if λ_q is as small as k(x, x)/Δ. The second factor corrects this. It tends to
-    1/λ_q, the plain extension, for large degrees, and to 1, the mean of the neighbours, for points
-    that are dissimilar to all others.
+    with a large error if λ_q is as small as k(x, x)/Δ. The second factor corrects this. For large
+    degrees it tends to 1/λ_q, which gives the plain extension. For points that are dissimilar to
+    all others it tends to 1, which gives the mean of the neighbours.
     """
 
     vectors: NDArray[Any]
@@ -179,7 +179,7 @@ class GraphExtension:
         return rows.astype(product.dtype, copy=False)
 
     def over_features(self, features: Coordinates) -> GraphExtension:
-        """Return the extension for features f(x), and their squared norms as `diagonal`."""
+        """Return the extension as a function of features; `diagonal` is their squared norms."""
         scaled = self.vectors.astype(np.float64) * self.inverse_roots[:, None]
         sums = features.combine(np.column_stack([scaled, self.weights]))
         ones = np.ones(sums.shape[1])

@@ -25,8 +25,8 @@ from .pivots import (
     pivot_rows,
 )
 
-# Maximum number of candidates, in total or per anchor, whichever is more: for large data, updating
-# the residuals of all rows would take longer than computing the features.
+# Maximum number of candidates: the larger of a total and a number per anchor. For large data,
+# updating the residuals of all rows would take longer than computing the features.
 _CANDIDATES = 2**16
 _CANDIDATES_PER_ANCHOR = 64
 _MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a gigabyte
@@ -82,8 +82,8 @@ def choose_anchors(
         How to choose anchors (see :func:`partial_cholesky`); or a 1-D array of row numbers; or
         points.
     tol : float, default=0.0
-        Stop once the trace of the residual is at most tol times the trace of the Gram matrix, both
-        of the candidates (see Notes).
+        Stop once the trace of the residual is at most tol times the trace of the Gram matrix. Both
+        are computed for the candidates only (see Notes).
     sample_weight : ndarray of shape (n,), optional
         Weights; rows of weight 0 are not chosen.
     scale : float, default=1.0
@@ -99,8 +99,8 @@ def choose_anchors(
     Notes
     -----
     Anchors are chosen among at most 65,536 candidates (64 per anchor if that is more; fewer if
-    there are very many anchors). The rows are divided into as many intervals of equal weight, and
-    one candidate is drawn from each.
+    there are very many anchors). The rows are divided into intervals of equal weight, and one
+    candidate is drawn from each interval.
 
     Given points are converted to the precision of X.
 

@@ -143,14 +143,14 @@ def principal_coordinates(features: Coordinates) -> Isometry:
     Parameters
     ----------
     features : Coordinates
-        The features of the points. The features of all points are computed at once.
+        The features of the points. They are computed for all points at once.
 
     Returns
     -------
     Isometry
-        Coordinates of the points, and the decoder for new points. For a new point, scale its inner
-        products with the anchors as those of `features`, multiply them by the decoder, and, if
-        `features` are normalised, normalise the result.
+        Coordinates of the points, and the decoder for new points. For a new point, compute the
+        inner products with the anchors, scaled as in `features`, and multiply them by the decoder.
+        If `features` are normalised, normalise the result.
 
     Examples
     --------

@@ -22,8 +22,8 @@ from ..sphere.karcher import find_mean, warn_about_mean
 from .explicit import ExplicitDecomposition, PointFit, oriented
 from .inverse import inputs_of, training_inputs
 
-# Mean squared distances up to this fraction of the mean squared length are rounding errors, since
-# they are differences of squared lengths.
+# Mean squared distances are differences of squared lengths. Up to this fraction of the mean squared
+# length, they are treated as rounding errors.
 _COINCIDENT = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -95,8 +95,8 @@ class RobustKernelPCA(ExplicitDecomposition):
         For pursuit, the weighted mean of \|⟨v_q, Φ(x) - c⟩\|^p along each direction. Otherwise the
         variance along each direction: of the points that mrcd uses, or of the vectors s_n.
     explained_variance_ratio_ : ndarray of shape (n_components,)
-        Mean squares along the directions, divided by the mean squared distance from the centre, of
-        the same points as `dispersions_`.
+        Mean square of the coordinates along each direction, divided by the mean squared distance
+        from the centre. Both means are over the same points as `dispersions_`.
     dual_coef_ : ndarray of shape (n_fit, n_components)
         Coefficients of the directions over the rows of `X_fit_`.
     n_components_ : int
@@ -120,13 +120,13 @@ class RobustKernelPCA(ExplicitDecomposition):
 
     Notes
     -----
-    Outliers in a common direction bias spatial-sign, and pursuit for every p, since their
+    Outliers that lie in a common direction bias spatial-sign and pursuit (for every p), since their
     contributions add up. The guide compares the methods.
 
     The sign of each direction is chosen so that the third moment of the coordinates of the points
-    in use is positive. Before the fit,
-    equal rows are merged, their weights are added, and rows are sorted. A weight of 2 is therefore
-    equivalent to repeating the row, to the last bit, and the order of rows does not matter.
+    in use is positive. Before the fit, equal rows are merged, their weights are added, and rows are
+    sorted. A weight of 2 is therefore equivalent to repeating the row, to the last bit, and the
+    order of rows does not matter.
 
     References
     ----------
@@ -149,7 +149,7 @@ class RobustKernelPCA(ExplicitDecomposition):
     True
     """
 
-    # models that were saved without this parameter
+    # value for models that were saved without this parameter
     method: str = "pursuit"
 
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {

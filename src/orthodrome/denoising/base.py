@@ -57,7 +57,7 @@ _PARAMETERS = {
 
 
 class _Attributes:
-    """Types of attributes that are no fields of the base class: results, and positional fields."""
+    """Types of attributes that are not fields of the base class: results, and positional fields."""
 
     n_components: int | str
     kernel: Any

@@ -28,17 +28,17 @@ _BASIS_BYTES = 2**28  # maximum memory of the basis before a restart
 class Krylov(Solver):
     r"""Block Lanczos with full orthogonalisation, thick restarts and residual control.
 
-    The basis Q grows by one block of vectors per product with the operator and
-    :math:`K Q = Q T + Q_+ B E^\top` holds throughout, so that the residual of a Ritz pair
-    :math:`(\theta, Q s)` is :math:`\|B E^\top s\|`, without another product. When the basis is
-    full it is restarted from its best Ritz vectors and the last block.
+    Each product with the operator adds one block of vectors to the basis Q, and
+    :math:`K Q = Q T + Q_+ B E^\top` always holds. The residual of a Ritz pair
+    :math:`(\theta, Q s)` is therefore :math:`\|B E^\top s\|`, which needs no further product. When
+    the basis is full, it is restarted from its leading Ritz vectors and the last block.
 
     Parameters
     ----------
     tol : float
         Stop when every residual ‖K v - λ v‖ is at most tol times the largest eigenvalue in
         modulus (or 50 times the machine epsilon, if that is larger). The error of an eigenvalue
-        that a gap isolates is then of order tol².
+        is then of order tol² if it is well separated from the others.
     max_iter : int
         Maximum number of products with the operator.
     block_size : int, optional
@@ -46,16 +46,16 @@ class Krylov(Solver):
         kernel again for each product; at most 64. If the multiplicity of an eigenvalue exceeds the
         block size, copies may be missed, unless the basis becomes invariant.
     max_basis : int, optional
-        Maximum number of basis vectors before a restart; at least two per pair plus four blocks
-        are used. Default: as many as fit in 256 MiB, at most about 20 blocks.
+        Maximum number of basis vectors before a restart. It is raised to two vectors per pair plus
+        four blocks if it is smaller. Default: as many as fit in 256 MiB, at most about 20 blocks.
     random_state : numpy.random.RandomState or Generator or int, optional
         Source of the starting block.
     initial : ndarray of shape (n, m), "nystroem" or Nystroem, optional
         Approximate eigenvectors to start from; random vectors fill the rest of the block.
-        "nystroem" uses a Nyström approximation with eight anchors per vector of a block, or up to
-        256 if these are at most a sixteenth of the rows; :class:`Nystroem` has options. It costs a
-        fraction of a product (`benchmarks/bench_warm_starts.py` counts the products saved). It is a
-        good start only if the matrix is positive semidefinite; the result does not depend on it.
+        "nystroem" uses a Nyström approximation with 8 * block_size or min(256, n // 16) anchors,
+        whichever is more. To set its options, pass a :class:`Nystroem` object. It costs a fraction
+        of a product (`benchmarks/bench_warm_starts.py` counts the products saved). It is a good
+        start only if the matrix is positive semidefinite; the result does not depend on it.
     memory_budget : str or number, optional
         Maximum memory of the whole matrix if LAPACK is used instead; default: not checked.
 
@@ -157,9 +157,10 @@ class Krylov(Solver):
 
 
 def smallest_ritz_value(operator: Any) -> float:
-    """Return an upper bound of the smallest eigenvalue, accurate if a gap isolates it.
+    """Return an upper bound of the smallest eigenvalue.
 
-    It costs a few products with four vectors, or all eigenvalues of a small matrix.
+    The bound is accurate if this eigenvalue is well separated from the others. It costs a few
+    products with four vectors. For a small matrix, all eigenvalues are computed instead.
     """
     n = operator.shape[0]
     if n <= _DENSE_ROWS:
@@ -198,7 +199,7 @@ class _Basis:
         return self.size + self._pending > self._capacity
 
     def extend(self) -> None:
-        """Multiply the pending block by the operator; orthogonalise the product as the next."""
+        """Multiply the pending block by the operator; the product becomes the next block."""
         old, new = self.size, self.size + self._pending
         block = np.ascontiguousarray(self._Q[:, old:new])
         W = np.asarray(self._operator @ block, dtype=self._Q.dtype)
@@ -251,7 +252,7 @@ class _Basis:
         """Return the k leading Ritz values, their coefficients and their residual norms."""
         values, vectors = scipy.linalg.eigh(self._T[: self.size, : self.size], check_finite=False)
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
-        # the smallest value, and the largest in modulus, the unit of relative residuals; never 0
+        # residuals are relative to `scale`, the largest absolute value, which must not be 0
         self.smallest = float(values[0])
         self.scale = max(float(np.abs(values).max()), float(np.finfo(np.float64).tiny))
         s = self._ritz_vectors[:, :k]

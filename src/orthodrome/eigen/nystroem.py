@@ -19,7 +19,7 @@ from .pairs import Eigenpairs, Solver, complete_basis
 
 _ANCHORS = ("rpcholesky", "uniform", "k-means++")
 
-# Default number of anchors: half a gigabyte of features per 250,000 rows in float32.
+# Default number of anchors. Features in float32 then take half a gigabyte per 250,000 rows.
 _DEFAULT_ANCHORS = 512
 
 
@@ -51,7 +51,7 @@ class Nystroem(Solver):
         Maximum number of anchors. Default: 512, or twice the number of pairs if that is more.
     anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
         How to choose anchors, see :func:`~orthodrome.coordinates.partial_cholesky`; or a 1-D array
-        of row numbers; or, for an estimator, points.
+        of row numbers; or an array of points (in an estimator only).
     tol : float, optional
         Stop once the trace of the residual, :math:`\operatorname{tr}(K - FF^\top)`, is at most tol
         times the trace of K. Default: use all `n_anchors`.
@@ -111,7 +111,7 @@ class Nystroem(Solver):
         return replace(self, anchors=found[first])
 
     def status(self, trace_error: float, n_anchors: int, n: int) -> Status:
-        """Return whether the tolerance was reached; without one, always converged."""
+        """Return CONVERGED if `tol` is reached or not set, or if all n points are anchors."""
         reached = not self.tol or trace_error <= self.tol or n_anchors == n
         return Status.CONVERGED if reached else Status.FEW_ANCHORS
 

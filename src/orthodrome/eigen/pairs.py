@@ -44,7 +44,7 @@ class Eigenpairs(Outcome):
         Orthonormal eigenvectors in columns.
     residuals : ndarray of shape (k,)
         ‖K v - λ v‖ for each pair (estimated by hebbian). The error of an eigenvalue is at most its
-        residual, and residual² / gap if a gap isolates it.
+        residual. If a gap separates it from the others, the error is at most residual² / gap.
     n_iter : int
         Products of the operator with a block of vectors (1 for the dense solver), or passes over
         its rows (hebbian).
@@ -56,8 +56,9 @@ class Eigenpairs(Outcome):
         One entry per iteration: ``max_residual``, relative to the largest eigenvalue in modulus,
         and diagnostics of the solver.
     coefficients : ndarray of shape (n, k) or None
-        Coefficients of the components of unit length over the points, if the solver finds them:
-        K times these is √λ times the vectors. None: the vectors divided by √λ.
+        Coefficients of the unit-length components over the points, if the solver computes them. K
+        times the coefficients equals √λ times the vectors. If None, the coefficients are the
+        vectors divided by √λ.
     resume : object or None
         State from which to continue, for the parameter ``initial``.
     smallest : float or None
@@ -89,7 +90,7 @@ class Eigenpairs(Outcome):
 
 
 def complete_basis(vectors: Array, k: int) -> Array:
-    """Extend orthonormal columns to k of them with random ones, or return the first k."""
+    """Return the first k of the orthonormal columns; add random ones if there are fewer."""
     n, rank = vectors.shape
     if k <= rank:
         return vectors[:, :k]
@@ -101,9 +102,9 @@ def complete_basis(vectors: Array, k: int) -> Array:
 def orient(embedding: Array, weights: Array | None = None) -> Floats:
     """Choose the sign of each column so that its weighted third moment is positive.
 
-    Weights count as repetitions and the order of the rows does not matter. If the moment is 0
-    within rounding error (a column symmetric about 0), the entry of largest modulus decides, the
-    first one if there are ties.
+    Weights count as repetitions. If the moment is 0 within rounding error (a column symmetric
+    about 0), the sign is chosen so that the entry with the largest absolute value is positive. If
+    there are ties, the first of these entries is used.
 
     Returns
     -------
@@ -130,9 +131,10 @@ def orient(embedding: Array, weights: Array | None = None) -> Floats:
 
 
 def orient_by_moments(moments: Floats, sizes: Floats, *, fallback: Array) -> Floats:
-    """Choose signs as :func:`orient` does, from third moments and absolute ones.
+    """Choose signs as :func:`orient` does, from the third moments of the columns.
 
-    If a moment is 0 within rounding error, a few rows, `fallback`, decide.
+    `sizes` are the third absolute moments. If a moment is 0 within rounding error, the sign is
+    that of :func:`orient` for a few rows, `fallback`.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class GramOperator(_Operator):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def term_size(self, _weights: Floats | None = None) -> float:
-        """Return the size of the terms subtracted in an entry, for error bounds; 0 if none."""
+        """Return the size of the terms whose difference is an entry; 0 if there are none."""
         return 0.0
 
     def rounding(self) -> float:

@@ -41,8 +41,8 @@ class DaskGram(GramOperator):
 
     Notes
     -----
-    One task serves both orders of a pair of blocks, unless V has so many columns that the two
-    results are larger than a block of X.
+    One task computes the products for both (i, j) and (j, i) of a pair of blocks, unless V has so
+    many columns that the two results are larger than a block of X.
 
     Examples
     --------

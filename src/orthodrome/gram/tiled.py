@@ -29,9 +29,10 @@ def stored_bytes(n: int, itemsize: int) -> int:
 def gather_rows(
     buffer: Any, offsets: Any, tile: int, n: int, rows: Any, targets: Any, out: Any
 ) -> None:
-    """Copy rows that lie in one row of tiles from the buffer to `out[targets]`.
+    """Copy rows from the buffer to `out[targets]`; they must lie in the same row of tiles.
 
-    Entries left of the diagonal are columns of the tiles above it; each tile is read once.
+    Tiles left of the diagonal are not stored, so their entries are read from the columns of the
+    tiles above the diagonal. Each tile is read once.
     """
     n_tiles = -(-n // tile)
     tile_row = rows[0] // tile
@@ -151,7 +152,7 @@ class TiledGram(GramOperator):
                     buffer, self._offsets, TILE, self.shape[0], chosen[group], group, result
                 )
 
-        run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # copies
+        run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # only copies
         return result
 
     def toarray(self) -> Array:

@@ -104,8 +104,8 @@ def complements_from_products(
 ) -> None:
     """Convert products u*v of unit vectors to 1 - |u*v|² and |u*v|², in place.
 
-    `real` and `imaginary` are the parts of u*v. Rows of `left` and columns of `right` are
-    (Re u, Im u). If 1 - |u*v|² is at most `threshold`, it is computed again as ‖v - u (u*v)‖²;
+    `real` and `imaginary` are the parts of u*v. Rows of `left` are (Re u, Im u), columns of `right`
+    are (Re v, Im v). If 1 - |u*v|² is at most `threshold`, it is computed again as ‖v - u (u*v)‖²;
     results of at most `rounding_error` become 0. Both limits must have the dtype of the block:
     with mixed dtypes the compiler does not vectorise the loops.
     """
@@ -117,7 +117,7 @@ def complements_from_products(
         for j in range(real.shape[1]):
             square = real[i, j] * real[i, j] + imaginary[i, j] * imaginary[i, j]
             cancelled += one - square <= threshold
-        # per pair, the vectorised loop over a whole row is more than 8 times as fast
+        # the vectorised loop over a whole row is more than 8 times as fast per pair
         whole_row = 8 * cancelled > real.shape[1]
         if whole_row:
             _row_remainders(real[i], imaginary[i], left[i], right, remainders)
@@ -191,7 +191,7 @@ def matern_five_halves(block: Any, rate: float) -> None:
     """Replace d² by (1 + u + u²/3) exp(-u) with u = rate d, in place."""
     for i in range(block.shape[0]):
         for j in range(block.shape[1]):
-            u = min(rate * math.sqrt(block[i, j]), 1e4)  # exp(-u) is 0; u² may overflow
+            u = min(rate * math.sqrt(block[i, j]), 1e4)  # exp(-1e4) is 0; larger u² may overflow
             block[i, j] = (1.0 + u + u * u / 3.0) * _exp(-u)
 
 

@@ -37,7 +37,8 @@ def unit_rows(X: Any) -> Any:
     """Return the rows of an array or sparse array divided by their lengths; zero rows stay zero.
 
     Each row is first divided by a power of two near its largest entry, which is exact, so that no
-    square overflows or underflows. (``normalize`` regards rows shorter than 1e-15 as zero.)
+    square overflows or underflows. (scikit-learn's ``normalize`` regards rows
+    shorter than 1e-15 as zero.)
     """
     sparse = scipy.sparse.issparse(X)
     largest = abs(X).max(axis=1)

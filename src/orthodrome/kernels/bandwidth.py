@@ -127,7 +127,7 @@ def median_distance(
     cumulative = np.cumsum(w) / w.sum()
     drawn = np.searchsorted(cumulative, rng.random((2, _MAX_PAIRS)), side="right")
     i, j = np.minimum(drawn, n_samples - 1)
-    # if i = j, these are two different copies with probability (w - 1)/w; otherwise not a pair
+    # a draw with i = j is a pair of copies with probability (w - 1)/w; otherwise it is discarded
     different = i != j
     same = i[~different]
     copies = rng.random(len(same)) < (w[same] - 1) / w[same]

@@ -29,7 +29,7 @@ class Geodesic(Wrapper):
         c(x) = \langle \Phi(x), \tilde y \rangle = \cos\theta(x), \quad
         g = \theta / \sin\theta .
 
-    Its diagonal is θ², the squared geodesic distance from the reference, which itself is
+    Its diagonal is θ², the squared geodesic distance from the reference. The reference itself is
     mapped to 0. (The paper also mentions arccos k as the kernel at the reference; this contradicts
     the g of the paper and would not be positive definite.)
 
@@ -40,8 +40,8 @@ class Geodesic(Wrapper):
     Parameters
     ----------
     kernel : Kernel, str or callable
-        A kernel with the same k(x, x) for all x, by which it is divided. Its parameters are set as
-        ``kernel__sigma`` and so on.
+        A kernel with constant k(x, x); its values are divided by this constant. Its parameters are
+        set as ``kernel__sigma`` and so on.
     reference : array-like of shape (n_features,) or (m, n_features)
         A point x̃, so that ỹ = Φ(x̃). With `coefficients`: m points.
     coefficients : array-like of shape (m,), optional
@@ -87,8 +87,9 @@ class Geodesic(Wrapper):
     ) -> Geodesic:
         """Return the geodesic kernel of a fitted kernel.
 
-        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. Rules
-        in the parameter ``kernel`` are replaced by numbers, which ``clone`` keeps.
+        ``Geodesic(kernel, reference).fit(X)`` fits a copy of the inner kernel to X instead. In the
+        parameter ``kernel``, rules such as ``sigma="mean"`` are replaced by the fitted numbers, so
+        that ``clone`` keeps these.
         """
         geodesic = cls(kernel.resolved(), reference, coefficients)
         geodesic.n_features_in_ = kernel.n_features_in_
@@ -167,7 +168,7 @@ class Geodesic(Wrapper):
         if has_profile(self.kernel_):
             # k - c c' = (1 - c) + (1 - c') - (1 - c)(1 - c') - (1 - k), small terms for near points
             block = squared_distances_of(self.kernel_, a.coordinates, b.coordinates, out)
-            # u + v - uv, the same for exchanged u and v to the last bit
+            # u + v - uv, evaluated so that exchanging u and v changes no bit
             sums = np.add.outer(u, v) - np.multiply.outer(u, v)
             block = np.subtract(sums, profile_of(self.kernel_).one_minus(block), out=block)
         else:

@@ -209,7 +209,8 @@ def _debye_sum(p: Array, nu: float) -> Array:
 def _matern_integral(u: Array, nu: float, near: float) -> Array:
     """Return 1 - k(u) = c ∫_0^u t^ν K_(ν-1)(t) dt for u < near with Gauss-Legendre quadrature.
 
-    With t = u x^m and m large enough, the integrand, which behaves like t^min(1, 2ν-1), is smooth.
+    The integrand behaves like t^min(1, 2ν-1). Substituting t = u x^m, with m large enough, makes it
+    smooth.
     """
     m = max(1.0, math.ceil(2.0 / nu))
     nodes, weights = np.polynomial.legendre.leggauss(64)

@@ -25,9 +25,9 @@ class NeighborGraph(Kernel):
     .. math:: k(x_i, x_j) = \tfrac12 [x_j \text{ is a neighbour of } x_i]
         + \tfrac12 [x_i \text{ is a neighbour of } x_j], \qquad k(x_i, x_i) = 0 .
 
-    or, with ``weights="shared"``, by the number of neighbours they share plus 0.1. The number of
-    neighbours is easier to choose than a bandwidth, and adapts to the density of the rows. Memory
-    grows linearly with their number.
+    With ``weights="shared"``, the weight of an edge is instead the number of neighbours that its
+    two rows share, plus 0.1. The number of neighbours is easier to choose than a bandwidth, and
+    adapts to the density of the rows. Memory grows linearly with the number of rows.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class NeighborGraph(Kernel):
     Notes
     -----
     It is not a function of two points, and has no block ``kernel(X, Y)``. A new row is connected
-    with its nearest fitted rows, with weight 1 or, for ``"shared"``, by the number of these rows
-    that are connected with the fitted row, plus 0.1. A new row that equals a fitted row has the
-    same edges as that row.
+    with its nearest fitted rows. The weight of each edge is 1. For ``"shared"``, the weight of the
+    edge to a fitted row is the number of the other nearest rows connected with it, plus 0.1. A new
+    row that equals a fitted row has the same edges as that row.
 
     Examples
     --------

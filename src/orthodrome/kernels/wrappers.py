@@ -18,9 +18,10 @@ from .base import Kernel, block_dtype
 
 
 def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters; if ``kernel__name`` is among them, with an object for a kernel's name.
+    """Return `params`, changed so that ``kernel__…`` can be set if the kernel is a name.
 
-    Raise if the kernel is neither an object nor a name.
+    The name is replaced by a kernel object with these parameters. Raise if they are given and the
+    kernel is neither an object nor a name.
     """
     prefix = "kernel__"
     nested = {name: value for name, value in params.items() if name.startswith(prefix)}
@@ -277,8 +278,9 @@ class FromCallable(Kernel):
 class Precomputed(Kernel):
     """The kernel of a precomputed Gram matrix, ``kernel="precomputed"``.
 
-    ``fit`` expects the (n, n) matrix of the training set, later calls the (m, n) matrix between new
-    points and the training set. In ``KernelSpectralClustering`` they may be sparse graphs.
+    ``fit`` expects the (n, n) matrix of the training set. Later calls expect the (m, n) matrix
+    between new points and the training set. In ``KernelSpectralClustering`` they may be
+    sparse graphs.
     """
 
     accepts_sparse = False

@@ -25,8 +25,8 @@ STARTS = ("orthonormal", "pilot", "nystroem", "paper", "sparse")
 # A negative eigenvalue is an error if its absolute value exceeds this fraction of the largest one.
 # Rounding errors are smaller, also in float32.
 _NEGATIVE_TOL = 1e-3
-# Eigenvalues are rounding errors up to this many machine epsilons times the largest eigenvalue. If
-# r is larger than this number, r is used instead.
+# Eigenvalues of an r x r matrix are treated as 0 if they are at most max(r, _MIN_UNITS) machine
+# epsilons times the largest eigenvalue.
 _MIN_UNITS = 8
 
 
