@@ -51,7 +51,7 @@ def wheel(session: nox.Session) -> None:
 def oldest(session: nox.Session) -> None:
     """Test the wheel with the oldest supported versions of the required packages."""
     oldest_versions = [each.replace(">=", "==") for each in PROJECT["dependencies"]]
-    # pytest 9 warns about generators as parameters, which scikit-learn 1.9.0 uses
+    # pytest 9 warns about generators as parameters, which older scikit-learn uses
     run_away(session, *oldest_versions, "pytest==8.4.*")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.exceptions import InconsistentVersionWarning
 
 from orthodrome import (
     GeodesicMixture,
@@ -191,7 +192,8 @@ def model_bytes(file: Path, name: str) -> bytes:
 def loaded(file: Path, name: str, folder: Path):
     path = folder / "model.orthodrome"
     path.write_bytes(model_bytes(file, name))
-    return load(path)
+    with warnings.catch_warnings(action="ignore", category=InconsistentVersionWarning):
+        return load(path)
 
 
 def stored_answers(file: Path, name: str) -> dict:

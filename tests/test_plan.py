@@ -86,6 +86,7 @@ def test_what_cannot_be_done_is_refused():
     ids=lambda value: type(value).__name__,
 )
 def test_verbose_prints_the_plan_once(estimator, shown, capsys):
+    pytest.importorskip("rich")
     estimator.fit(X[:40])
     printed = capsys.readouterr().out
     assert printed.count("plan: ") == 1

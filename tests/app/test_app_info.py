@@ -162,6 +162,7 @@ def test_wide_data():
 @pytest.fixture
 def info(tmp_path, monkeypatch, capsys):
     """Return a function that writes a file and returns the JSON and the lines of info."""
+    pytest.importorskip("typer")
     monkeypatch.chdir(tmp_path)
 
     def run(content, *options, name="a.csv"):

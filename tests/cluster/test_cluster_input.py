@@ -206,8 +206,8 @@ def test_invalid_parameters(kind, options, message):
 
 def test_sparse_rows_without_support():
     X = scipy.sparse.csr_array(np.maximum(blobs(), 0))
-    for kind in ("preimage", "mixture"):
-        with pytest.raises(ValueError, match=r"Call X\.toarray"):
+    for kind, error in (("preimage", ValueError), ("mixture", TypeError)):
+        with pytest.raises(error, match=r"Call X\.toarray"):
             estimator(kind).fit(X)
 
 

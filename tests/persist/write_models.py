@@ -289,7 +289,9 @@ MODELS: dict[str, Any] = {
     # denoising
     "patches": (PatchDenoiser(3, max_train=20, noise=0.1, **SEED), denoised),
     "patches-nystroem": (
-        PatchDenoiser(3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, **SEED),
+        PatchDenoiser(
+            3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, noise=0.1, **SEED
+        ),
         denoised,
     ),
     "sequence": (SequenceDenoiser(noise=0.1, **SEED), denoised),

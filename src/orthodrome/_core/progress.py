@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+try:
+    from sklearn.callback import CallbackSupportMixin, ProgressBar, with_callbacks
+except ImportError:  # scikit-learn < 1.9
+    from .callbacks import CallbackSupportMixin, ProgressBar, with_callbacks
 
 __all__ = ["SILENT", "CallbackSupportMixin", "Progress", "reporting", "tracked", "with_callbacks"]
 

@@ -184,13 +184,17 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         found = np.ones(len(labels)) if weights is None else weights.copy()
         counted = found > 0  # rows of weight 0 are omitted
         classes, codes = np.unique(labels[counted], return_inverse=True)
-        try:
-            factors = compute_class_weight(
-                self.class_weight, classes=classes, y=labels[counted], sample_weight=found[counted]
-            )
-        except ValueError as error:  # keys that are not classes
-            owner = type(self).__name__
-            raise ValueError(f"Keys of class_weight of {owner} must be classes: {error}.") from None
+        if self.class_weight == "balanced":
+            totals = np.bincount(codes, found[counted])
+            factors = totals.sum() / (len(classes) * totals)
+        else:
+            try:
+                factors = compute_class_weight(
+                    self.class_weight, classes=classes, y=labels[counted]
+                )
+            except ValueError as error:  # keys that are not classes
+                message = f"Keys of class_weight of {type(self).__name__} must be classes"
+                raise ValueError(f"{message}: {error}.") from None
         found[counted] *= factors[codes]
         return found
 

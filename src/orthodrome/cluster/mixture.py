@@ -602,7 +602,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         # scikit-learn's checks treat an estimator with predict_proba and sparse input as a
         # classifier
         if isinstance(rows, ArrayRows) and scipy.sparse.issparse(rows.array):
-            raise ValueError(
+            raise TypeError(  # as scikit-learn's check_array
                 f"{type(self).__name__} does not accept sparse X. Call X.toarray(), or pass the "
                 "Gram matrix, kernel(X), with kernel='precomputed'."
             )
