@@ -48,8 +48,8 @@ bones += [(0, 3), (6, 9)]  # hips to shoulders
 noisy = walk + 0.05 * np.random.default_rng(0).standard_normal(walk.shape)
 
 # %%
-# The noise level is estimated from differences in time, and the other parameters by an estimate of
-# the error. Linear PCA is the same with another kernel.
+# The noise level is estimated from differences between successive frames. The other parameters are
+# chosen to minimise an estimate of the error. Linear PCA is the same method with a linear kernel.
 
 cleaned = {}
 for name, kernel in [("linear PCA", "linear"), ("kernel PCA", "gaussian")]:

@@ -62,8 +62,8 @@ for ax, (name, model) in zip(axes, {"Kernel PCA": flat, "Kernel PGA": curved}.it
     ax.set_aspect("equal", adjustable="datalim")
 
 # %%
-# The fraction of the κ nearest neighbours that are preserved. Coordinates of kernel PGA can be
-# compared by straight distances, or along the sphere that they represent.
+# The fraction of the κ nearest neighbours that are preserved. For kernel PGA, neighbours are found
+# by straight distances between the coordinates, or by distances along the sphere.
 
 kept = {
     "kernel PCA": neighborhood_preservation(X, flat.embedding_[:, :2]),

@@ -1,6 +1,6 @@
 """Learning on Hilbert spheres and shape spaces, compatible with scikit-learn.
 
-What is named here is imported when it is first used, so that ``import orthodrome`` takes no time.
+Public names are imported on first use, so that ``import orthodrome`` is fast.
 """
 
 from importlib import import_module

@@ -47,12 +47,15 @@ def last_fit_kept(estimator: Any) -> Iterator[None]:
 
 
 def _is_fitted(name: str) -> bool:
-    """Return whether an attribute is set by `fit`; scikit-learn manages those of callbacks."""
+    """Return whether `fit` sets this attribute; scikit-learn manages the callback attributes."""
     return name.endswith("_") or (name.startswith("_") and not name.startswith(_CALLBACKS))
 
 
 def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
-    """Return a clone of a kernel, fitted to rows in memory, or to moments and a sample."""
+    """Return a clone of a kernel, fitted to rows.
+
+    If the rows are not in memory, the kernel is fitted to their moments and to a sample.
+    """
     weights = rows.columns.get("weights")
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return clone(kernel).fit_validated(rows.whole(), weights)

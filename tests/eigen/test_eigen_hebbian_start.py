@@ -227,7 +227,7 @@ A_RESULT = hebbian(matrix(n=20), 2, n_passes=1, random_state=0)
         ({"initial": np.ones((2, 19))}, r"initial of hebbian .*\(2, 20\).*\(2, 19\)"),
         ({"initial": np.full((2, 20), np.nan)}, "initial contains NaN"),
         ({"initial": A_RESULT, "n_components": 3}, r"initial .*another run.*\(2, 20\).*\(3, 20\)"),
-        ({"order": [[0] * 20]}, r"order .* 0 to 19 in 50 rows .* of 20; got int64 .*\(1, 20\)"),
+        ({"order": [[0] * 20]}, r"order .* 0 to 19, .* of 20 .* 50 passes; got int64 .*\(1, 20\)"),
         ({"order": [[20] * 20], "n_passes": 1}, "order of hebbian must hold integers from 0 to 19"),
         ({"order": [[0.0] * 20], "n_passes": 1}, "order of hebbian .* got float64"),
     ],

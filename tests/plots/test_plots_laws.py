@@ -160,10 +160,10 @@ INVALID = {
     plots.images: (
         {"rows": {"a": SQUARES}},
         [
-            ({"rows": {}}, "rows of images"),
+            ({"rows": {}}, r"rows of images\(\)"),
             ({"rows": {"a": np.ones((2, 16))}}, r"rows\['a'\] of images .*\(2, 16\)"),
             ({"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, r"shape=\(3, 5\)"),
-            ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images .* same shape"),
+            ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images.* same shape"),
             ({"cmap": "grau"}, "cmap of images .*'grau'"),
             ({"limits": (0, INF)}, "limits of images"),
         ],

@@ -2,7 +2,7 @@
 
 ``numpy.load`` allocates the memory that a header declares before it reads, and raises many kinds of
 errors on damaged files. This module checks sizes first, unpickles nothing, and raises a ValueError
-for every fault.
+for every fault. Messages call the file "it"; the caller adds its name.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Arrays:
             max_size = _MAX_EXPANSION * member.compress_size + _OVERHEAD
             if member.file_size > max_size:
                 raise ValueError(
-                    f"its member {member.filename!r} cannot unpack to {member.file_size} bytes "
-                    f"from {member.compress_size}"
+                    f"its member {member.filename!r} cannot unpack to {member.file_size} bytes: "
+                    f"it has only {member.compress_size} compressed bytes"
                 )
             name = member.filename.removesuffix(".npy")
             if name in self._members:

@@ -87,7 +87,7 @@ def _progress_bar(estimator: Any) -> AbstractContextManager[None]:
 def _add_callback(estimator: Any, callback: Any) -> Iterator[None]:
     """Add a callback to an estimator within the context.
 
-    If a fit is running, it still tears down the callback after the context has ended.
+    If the context ends during a fit, the fit still tears down the callback when it ends.
     """
     before = getattr(estimator, "_skl_callbacks", [])
     estimator.set_callbacks(*before, callback)

@@ -43,8 +43,8 @@ def _blas_libraries() -> list[Any]:
 def _set_threads(library: Any, n: int) -> None:
     """Set the number of threads of a BLAS library, from any thread.
 
-    threadpoolctl >= 3.8 ignores calls from all but the first thread that called it. Clearing that
-    thread lets another one set the number.
+    threadpoolctl >= 3.8 remembers the first thread that sets the number, and ignores all others.
+    Make it forget this thread before and after the call.
     """
     clear = getattr(library, "clear_controlling_thread", lambda force: None)
     clear(force=True)
@@ -53,10 +53,11 @@ def _set_threads(library: Any, n: int) -> None:
 
 
 def _limit_openmp() -> None:
-    """Limit BLAS libraries based on OpenMP, whose limit applies to the calling thread only.
+    """Set BLAS libraries that use OpenMP to one thread.
 
-    conda and some distributions have them. The limit of NumPy's and SciPy's wheels applies to the
-    whole process, and is already set.
+    conda and some distributions have such libraries. Their limit applies only to the calling
+    thread. The limit of NumPy's and SciPy's wheels applies to the whole process, and is already
+    set.
     """
     for library in _blas_libraries():
         if getattr(library, "threading_layer", "") == "openmp":
@@ -138,9 +139,10 @@ def single_threaded_blas() -> Iterator[None]:
 
 
 def n_threads() -> int:
-    """Return the number of threads for block loops: that of BLAS, at most the usable cores.
+    """Return the number of threads for block loops.
 
-    It respects ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers.
+    This is the number of threads of BLAS, but at most the number of usable cores. It respects
+    ``OPENBLAS_NUM_THREADS``, ``threadpool_limits`` and joblib's limits in its workers.
     """
     unlimited = _blas.before or [library.num_threads for library in _blas_libraries()]
     return max(1, min(max(unlimited, default=_cores()), _cores()))

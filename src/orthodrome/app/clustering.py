@@ -37,7 +37,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     Returns
     -------
     Result
-        The fitted model, the table of clusters and the page.
+        The fitted model, the table of clusters and the report page.
     """
     work = Work(report, number=2, method=4, clustering=8, baselines=1, picture=2)
     parameters = dict(choice.parameters)
@@ -62,7 +62,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     kpca = make_model(replace(choice, method="kpca", parameters=plot_parameters), data)
     with work.step("picture", kpca):
         points = np.asarray(kpca.fit_transform(data.X))
-    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # kernel PCA may find only one
+    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # there may be only one component
     sizes = np.bincount(clusters, minlength=k).tolist()
     facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes, **scores}
     lines = [
@@ -105,8 +105,9 @@ def _number_of_clusters(
 def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
     """Return the method for --method auto, and a note with the reason.
 
-    It is spectral clustering if this prefers a graph of shared neighbours to a Gaussian kernel,
-    otherwise kernel k-means, which is better for round clusters; see docs/defaults/clustering.md.
+    Use spectral clustering if KernelSpectralClustering prefers a graph of shared neighbours to a
+    Gaussian kernel. Otherwise use kernel k-means, which is better for round clusters; see
+    docs/defaults/clustering.md.
     """
     reasons = {
         "the data are landmarks": data.kind == "shapes",
@@ -125,7 +126,7 @@ def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
 
 
 def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:
-    """Return the error of the clusters and that of a single cluster."""
+    """Return the error of the clusters, and the error if all rows were in one cluster."""
     largest = int(np.unique(labels, return_counts=True)[1].max())
     return {
         "error": float(clustering_error(labels, clusters)),

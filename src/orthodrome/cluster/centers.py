@@ -1,4 +1,4 @@
-"""Fit k-means with centers in feature space, on the sphere in feature space, or among inputs."""
+"""Fit k-means with centers in feature space, on its unit sphere, or at points of input space."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Sphere:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Centers that are feature vectors of inputs, with geodesic distances."""
+    """Centers at points of input space, with geodesic distances between feature vectors."""
 
     view: View
     reseed: bool = True
@@ -164,7 +164,7 @@ class Start:
 
     def _given_centers(self, kernel: Kernel) -> NDArray[Any]:
         """Return the centers given as `init`, validated."""
-        # the kernel was fitted to rows without names, so the centers must not have names
+        # the kernel was fitted without column names, so the centers must not have them either
         given = self.init.to_numpy() if hasattr(self.init, "to_numpy") else self.init
         try:
             inputs = kernel.validate(given, reset=False)
@@ -217,7 +217,7 @@ def fit_centers(
         view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
         space = geometry(view, start.reseed)
         centers = space.centers
-    starts = start.labels(space, plan.k)  # errors name rows of `init`: do not renumber
+    starts = start.labels(space, plan.k)  # not renumbered: errors refer to rows of `init`
     progress.advance(GRAM_FRACTION, "Gram matrix" if view.points is None else "features")
     with rows_renumbered(canonical.index):
         runs = lloyd(
@@ -312,7 +312,7 @@ class SphereDistances(_CombinedCenters):
 
 @dataclass(frozen=True)
 class InputDistances:
-    """Squared geodesic distances of rows from centers that are inputs.
+    """Squared geodesic distances of rows from centers at points of input space.
 
     If `monotone`, return squared distances in input space instead. They have the same order as the
     geodesic distances, and remain distinct where kernel values underflow to 0.

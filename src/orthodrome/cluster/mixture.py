@@ -63,8 +63,8 @@ _ONE_COMPONENT_MODES = 5
 class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     r"""Gaussian mixture on the sphere in feature space, with a tangent space per component.
 
-    Kernel principal geodesic analysis gives the data coordinates on a sphere of `n_modes`
-    dimensions. There the mixture
+    Kernel principal geodesic analysis maps the data to a sphere of `n_modes` dimensions. On this
+    sphere, the mixture
 
     .. math:: P(y) = \sum_l w_l\, P(y \mid \mu_l, C_l), \qquad
         P(y \mid \mu, C) = \frac{\exp\left(-\tfrac12\, t^\top C^{-1} t\right)}
@@ -178,9 +178,9 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
 
     Notes
     -----
-    As in the paper, the density omits the normalising constant on the sphere, which is close to 1
-    if covariances are small compared with π². `score`, `bic` and `aic` compare only mixtures with
-    the same kernel and the same modes.
+    As in the paper, the density is normalised for the flat tangent space. Its integral over the
+    sphere is not exactly 1, but close to 1 if covariances are small. `score`, `bic` and `aic`
+    compare only mixtures with the same kernel and the same modes.
 
     "auto" fits all candidate mixtures and compares their clusters by the ratio of the variances
     between and within clusters (Caliński and Harabasz) in the feature space of the kernel,
@@ -189,9 +189,9 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         W = \sum_c \sum_{i \in c} \|\Phi(x_i) - m_c\|^2, \quad T = \sum_i \|\Phi(x_i) - m\|^2 .
 
     The ratio uses all modes of the feature space, so it can be compared between numbers of modes.
-    Likelihoods and `bic` cannot: later modes are functions of the first ones, so more modes and
-    components always increase the likelihood. Candidates are fitted to at most 1000 points from two
-    starts. :doc:`/guide/defaults` has the measurements.
+    Likelihoods and `bic` cannot. In trials, a Bayesian information criterion nearly always chose
+    the most modes. Candidates are fitted to at most 1000 points from two starts.
+    :doc:`/guide/defaults` has the measurements.
 
     A component that loses all its points restarts at the point with the smallest likelihood. A
     warning names such components. It also names components whose variances in all directions shrink
@@ -491,7 +491,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         return self._evaluated(X, "posterior")
 
     def score_samples(self, X: Data) -> NDArray[np.float64]:
-        """Return the log-density log P(y) of each point, without the normalising constant.
+        """Return the log-density log P(y) of each point; the notes describe its normalisation.
 
         Parameters
         ----------

@@ -25,8 +25,8 @@ from .pivots import (
     pivot_rows,
 )
 
-# Maximum number of candidates: the larger of a total and a number per anchor. For large data,
-# updating the residuals of all rows would take longer than computing the features.
+# Maximum number of candidates, in total and per anchor; the larger one applies. If all rows of
+# large data were candidates, updating their residuals would take longer than the features.
 _CANDIDATES = 2**16
 _CANDIDATES_PER_ANCHOR = 64
 _MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a gigabyte
@@ -98,9 +98,9 @@ def choose_anchors(
 
     Notes
     -----
-    Anchors are chosen among at most 65,536 candidates (64 per anchor if that is more; fewer if
-    there are very many anchors). The rows are divided into intervals of equal weight, and one
-    candidate is drawn from each interval.
+    Anchors are chosen among at most 65,536 candidates. For more than 1024 anchors, there are fewer
+    candidates, to limit memory, but at least two per anchor. The rows are divided into intervals
+    of equal weight, and one candidate is drawn from each interval.
 
     Given points are converted to the precision of X.
 

@@ -47,7 +47,7 @@ class AnchorMap:
     scale : float
         Another factor by which kernel values are multiplied.
     explicit : bool
-        Whether the explicit coordinates of the kernel are used; the anchors are then unit vectors.
+        Whether the kernel's own coordinates are used. The anchors are then the standard basis.
     stored : bool
         Whether the rows are already the vectors.
     """

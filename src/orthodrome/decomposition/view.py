@@ -39,11 +39,12 @@ class View:
     gram : GramOperator or None
         The Gram matrix of the points, or of their coordinates; None if it is not needed.
     radius : float
-        The divisor of kernel values; on a sphere k(x, x), which gives points unit length.
+        Kernel values are divided by it. On the sphere it is k(x, x), so that points have unit
+        length.
     anchors : Anchors or None
-        The anchors of the coordinates; None with the Gram matrix.
+        The anchors of the coordinates; None if the points have no coordinates.
     points : Coordinates or None
-        The coordinates; None with the Gram matrix.
+        The coordinates; None if the kernel's Gram matrix is used instead.
     """
 
     canonical: Canonical
@@ -81,14 +82,14 @@ class View:
 
     @cached_property
     def left_out(self) -> NDArray[np.float64]:
-        """How much of k(x, x) the coordinates do not span, for each point."""
+        """Squared distance of each point from the span of the anchors; 0 without anchors."""
         if self.points is None:
             return np.zeros(len(self.weights))
         return np.maximum(self.diagonal - self.points.captured, 0.0)
 
     @property
     def trace_error(self) -> float:
-        """The fraction of the trace that the coordinates do not span."""
+        """The weighted sum of `left_out`, as a fraction of the trace."""
         trace = float(self.weights @ np.abs(self.diagonal))
         return float(self.weights @ self.left_out) / trace if trace > 0 else 0.0
 
@@ -106,11 +107,11 @@ class View:
             warn_if_few_anchors(self.status, self.plan, len(self.anchors.decoder), self.trace_error)
 
     def sum_uncertainty(self) -> NDArray[np.float64] | None:
-        r"""Return a bound on the difference between weighted row sums of K and FFᵀ.
+        r"""Return a bound on the error of weighted row sums if coordinates F replace the kernel.
 
-        The difference :math:`E = K - FF^\top` is positive semidefinite, so that
-        :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. The condition number of the anchors limits the
-        precision of the coordinates. Return None with the Gram matrix, which is exact.
+        The error :math:`E = K - FF^\top` is positive semidefinite, so that
+        :math:`|E_{ij}| \le \sqrt{E_{ii} E_{jj}}`. The bound includes rounding errors of F, which
+        grow with the condition number of the anchors. Return None if there are no coordinates.
         """
         if self.points is None:
             return None
@@ -121,7 +122,7 @@ class View:
         return missing * (w @ missing) + digits * present * (w @ present)
 
     def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Express linear combinations of all points as combinations of the fitted points.
+        """Express linear combinations of all points over the anchors, if there are anchors.
 
         The columns of `coefficients` are the combinations; the result has one row for each.
         """

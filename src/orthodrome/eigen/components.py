@@ -26,13 +26,13 @@ class Components:
     eigenvalues : ndarray of shape (k,)
         Descending; 0 if within rounding error.
     eigenvectors : ndarray of shape (n, k)
-        Eigenvectors of the (weighted) Gram matrix of the geometry, with fixed signs.
+        Eigenvectors of the (weighted) centred or tangent Gram matrix, with fixed signs.
     embedding : ndarray of shape (n, k)
         Coordinates of the n points.
     explained_variance_ratio : ndarray of shape (k,)
         Eigenvalues divided by the trace.
     coefficients : ndarray of shape (n, k)
-        Coefficients of each component, of unit length, over the points of the geometry.
+        Coefficients of the components, which have unit length, over the centred or tangent points.
     rounding : float
         Eigenvalues up to this value may be rounding errors.
     """
@@ -82,15 +82,16 @@ def make_components(
 ) -> Components:
     r"""Turn eigenpairs :math:`(\lambda_q, a_q)` into components of unit length in feature space.
 
-    Let z_n be the points of the geometry, G their Gram matrix, and
+    Let z_n be the centred or tangent points, G their Gram matrix, and
     :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}`. The component is
     :math:`\sum_n \beta_{qn} z_n`, and the coordinates of the points are :math:`G \beta_q`.
     `drop_null` drops pairs within rounding error (one is kept); otherwise they become columns of
     zeros.
     """
     # Eigenvalues up to `floor` may be rounding errors. The solver contributes a few units in the
-    # last place of the largest one. The geometry subtracts numbers of the size of K. Independent
-    # errors of entries then grow with √n; errors of means or cosines, which rows share, with n.
+    # last place of the largest one. The entries of G are differences of numbers of the size of K.
+    # Independent errors of entries change eigenvalues in proportion to √n. Errors of the means or
+    # cosines are common to a row; they change eigenvalues in proportion to n.
     n, eps = geometry.shape[0], float(np.finfo(pairs.values.dtype).eps)
     count = n if weights is None else float(weights.sum())
     units = eps / np.sqrt(n) + float(np.finfo(np.float64).eps)
@@ -129,7 +130,8 @@ def affine_map(centered: Centered, coefficients: Array) -> tuple[Array, Array]:
 
     With the centred k', :math:`\sum_n \beta_n k'(x_n, x)` is an affine map of k(x, X). Its matrix
     is :math:`\beta - p\,\mathbf 1^\top\beta` and its constant
-    :math:`s\,\mathbf 1^\top\beta - m^\top\beta`.
+    :math:`s\,\mathbf 1^\top\beta - m^\top\beta`, with p, m and s of
+    :class:`~orthodrome.gram.Centered`.
     """
     dtype = coefficients.dtype
     sums = coefficients.sum(axis=0, dtype=np.float64)
@@ -144,7 +146,7 @@ def tangent_frame(tangent: Tangent, coefficients: Array) -> Array:
     :math:`v = \sum_n \beta_n \operatorname{Log}_\mu y_n` has the coefficients
     :math:`D\beta - (c^\top D \beta)\,\xi` over the points y; the coordinate of any y on the sphere
     is then :math:`\langle \operatorname{Log}_\mu y, v \rangle = \langle y, v \rangle
-    \,\theta/\sin\theta`.
+    \,\theta/\sin\theta`. D, c and ξ are those of :class:`~orthodrome.gram.Tangent`.
     """
     scaled = coefficients * tangent.stretches[:, None]
     radial = tangent.cosines @ scaled

@@ -18,10 +18,10 @@ from .base import Kernel, block_dtype
 
 
 def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Return `params`, changed so that ``kernel__…`` can be set if the kernel is a name.
+    """Replace a kernel name by an object if `params` set parameters of the kernel (``kernel__…``).
 
-    The name is replaced by a kernel object with these parameters. Raise if they are given and the
-    kernel is neither an object nor a name.
+    Return the changed `params`, in which ``kernel`` is the object with these parameters. Raise if
+    such parameters are given and the kernel is neither an object nor a name.
     """
     prefix = "kernel__"
     nested = {name: value for name, value in params.items() if name.startswith(prefix)}
@@ -155,8 +155,8 @@ class Embedded(KernelHolder, Kernel):
     ----------
     function : callable
         ``function(X)`` returns an array of shape (n_samples, n_coordinates); X is an array of
-        numbers of two or more dimensions, samples first. It must be importable for the kernel to
-        be pickled.
+        numbers of two or more dimensions, samples first. To pickle the kernel, the function must
+        be importable.
     kernel : Kernel, str or callable, default="gaussian"
         The kernel of the embedded points.
 

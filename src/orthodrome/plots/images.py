@@ -88,7 +88,7 @@ def images(
 
 def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) -> dict[str, Array]:
     if not isinstance(rows, Mapping) or not rows:
-        raise ValueError("rows of images must be a non-empty mapping, {name: images}.")
+        raise ValueError("rows of images() must be a non-empty mapping, {name: images}.")
     if shape is not None:
         check_finite_vector(shape, 2, "shape", "images")
     stacks: dict[str, Array] = {}
@@ -108,7 +108,7 @@ def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) ->
     shapes = {stack.shape[:3] for stack in stacks.values()}
     if len(shapes) > 1:
         raise ValueError(
-            f"all values of rows of images must have the same shape; got {sorted(shapes)}."
+            f"All arrays in rows of images() must have the same shape; got {sorted(shapes)}."
         )
     return stacks
 

@@ -95,7 +95,7 @@ class Centers(ABC):
         """Return squared distances between all points and the chosen ones, shape (n, m)."""
 
     def nearest(self, chosen: Indices) -> Indices:
-        """Return for each point the position of the nearest chosen one."""
+        """Return, for each point, the index in `chosen` of the nearest chosen point."""
         return np.argmin(self.squared_from(chosen), axis=1)
 
     @abstractmethod
@@ -310,9 +310,9 @@ class _Means:
 class GeodesicCenters(_GramCenters):
     r"""Intrinsic hyperspherical k-means: centres are Karcher means, distances are angles.
 
-    In each iteration each mean moves along its negative gradient
-    :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n` by Newton's step on that great
-    circle, which is halved until the objective does not increase. One product with the Gram
+    In each iteration, each mean moves along the great circle in the direction of its negative
+    gradient :math:`g_c = \sum_{n \in c} p_n \operatorname{Log}_{\mu_c} y_n`. The length of the move
+    is Newton's step, halved until the objective does not increase. One product with the Gram
     matrix gives the gradients of all clusters and the cosines of all points with the new means.
     (For points in a hemisphere the coefficients of the means stay positive and do not cancel.)
     ``run.centers`` holds the coefficients of the means and the norms of their gradients.
@@ -330,7 +330,7 @@ class GeodesicCenters(_GramCenters):
             n, k = run.squared.shape
             run.centers = _Means(np.zeros((n, k)), np.zeros((n, k)), np.zeros(k), run.labels)
         old = run.centers
-        if not np.array_equal(old.labels, run.labels):  # the gradients are those of other means
+        if not np.array_equal(old.labels, run.labels):  # forget old gradient norms
             old.labels, old.smallest, old.idle = run.labels, np.inf, 0
         cosines = run.at_labels(old.cosines)
         _, angle_ratios = angles_from_cosines(cosines)

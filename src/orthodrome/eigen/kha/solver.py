@@ -40,21 +40,22 @@ class Hebbian(Solver):
     all eigenpairs are wanted, LAPACK is used instead, without a checkpoint. It is then exact and
     cheaper.
 
-    :class:`~orthodrome.eigen.Krylov` is faster: with the same start as its ``initial``, it is more
-    accurate after a single product with the matrix (experiments/kha/starts.md).
+    :class:`~orthodrome.eigen.Krylov` is faster. From the same start, it is more accurate after one
+    product with the matrix than this solver after one pass (experiments/kha/starts.md).
 
-    Rows are visited in a random order that depends on their number. Therefore two properties hold
-    only up to `tol`: weights are equivalent to repeated rows, and the order of rows in the data
-    does not matter.
+    The random order of visits depends on the number of rows and on their positions in the data.
+    Therefore two properties hold only up to `tol`: weights are equivalent to repeated rows, and
+    the order of rows in the data does not matter.
 
     Parameters
     ----------
     gain : {"constant", "t", "et", "smd"}, default="et"
-        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`. KHA/et: also
-        divided by the estimated eigenvalue of each component (eq. 12, 13). KHA-SMD: stochastic
-        meta-descent on the logarithms of those gains (eq. 16, 21).
+        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`, where l is the number of
+        rows, and t counts the visits to rows. KHA/et: also divided by the estimated eigenvalue of
+        each component (eq. 12, 13). KHA-SMD: stochastic meta-descent on the logarithms of those
+        gains (eq. 16, 21).
     eta0 : float or "auto", default="auto"
-        A number is η0 of the paper, with the gains of the paper. "auto" needs no tuning; see Notes.
+        With a number η0, the gains are those of the paper. "auto" needs no tuning; see Notes.
     mu : float or "auto", default="auto"
         KHA-SMD: the gain of the log-gains.
     xi : float, default=0.99
@@ -74,8 +75,9 @@ class Hebbian(Solver):
     start : {"pilot", "orthonormal", "nystroem", "paper", "sparse"}, default="pilot"
         "pilot": the principal components within the span of a few points. "nystroem": the same
         with points drawn by randomly pivoted Cholesky. "orthonormal": random coefficients over a
-        few points, orthonormal in feature space. "paper": A ~ N(0, 1/(rl)), which needs a product
-        with K'. "sparse": the same over a few points.
+        few points, orthonormal in feature space. "paper": random coefficients over all l points,
+        drawn from N(0, 1/(rl)) for r components; they need a product with the matrix. "sparse":
+        the same over a few points.
     block_size : int, optional
         Samples per block; the iterates do not depend on it, except for rounding errors. Default:
         256, or as many rows of K' as fit in 256 MiB, but at least 32.
@@ -83,7 +85,7 @@ class Hebbian(Solver):
         File to which the state is written after each pass. If the file exists, the same call
         continues from it and gives the same result as an uninterrupted run; a file for other data,
         kernel or parameters raises a ValueError. (`n_passes` and `tol` may differ, to extend a
-        finished run, unless an order was given.)
+        finished run.)
     random_state : int, RandomState, Generator or None
         Source of the start and of the order of visits.
     initial : ndarray of shape (n, m), "nystroem" or HebbianResult, optional
@@ -98,13 +100,14 @@ class Hebbian(Solver):
     Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
     :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
     before the i-th; at each sample all gains are scaled down until
-    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`. KHA/t uses a fraction of the largest of these
+    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`, with :math:`D_i = e^{\rho_i} \eta_i` and the
+    coordinates y of the sample (see :func:`hebbian`). KHA/t uses a fraction of the largest of these
     gains for all components; KHA does the same without decay. KHA-SMD starts from :math:`\rho = 0`
     with :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps :math:`|\rho| \le 1.5`. A
-    good start needs smaller gains. Therefore t begins at the equivalent of 3 to 1000 passes with
-    the starts "pilot" and "nystroem", and with coefficients given as `initial` if they are better
-    than a random start. The smaller the residual of the start, the larger the first t. Results do
-    not depend on the scale of the kernel. If a pass diverges, it is undone and repeated with half
+    good start needs smaller gains. Good starts are "pilot", "nystroem", and an `initial` that is
+    better than a random start. For these, t does not start at 0 but at the equivalent of 3 to 1000
+    passes: the smaller the residual of the start, the larger the first t. Results do not depend on
+    the scale of the kernel. If a pass diverges, it is undone and repeated with half
     the gains, with a warning. With a number for `eta0`, a run that diverges ends after the last
     good pass.
     """
@@ -220,8 +223,9 @@ def hebbian(
     Parameters
     ----------
     operator : GramOperator or array-like of shape (l, l)
-        K', symmetric and positive semidefinite: K in :class:`~orthodrome.gram.Centered` for kernel
-        PCA, in :class:`~orthodrome.gram.Tangent` for kernel PGA. Each pass reads every row once.
+        K', symmetric and positive semidefinite: a :class:`~orthodrome.gram.Centered` matrix for
+        kernel PCA, a :class:`~orthodrome.gram.Tangent` one for kernel PGA. Each pass reads every
+        row once.
     n_components : int
         Number of components, r, at most l. Components beyond the rank of K' are zeros.
     n_passes : int, default=50
@@ -229,7 +233,8 @@ def hebbian(
     initial : ndarray of shape (r, l) or HebbianResult, optional
         Coefficients to start from instead of `start`, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
-        Order in which samples are visited. Default: a random permutation for each pass.
+        Order in which samples are visited; a continued checkpoint needs the same one. Default: a
+        random permutation for each pass.
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
     callback : callable, optional
@@ -308,7 +313,7 @@ def _check_order(order: Any, n_passes: int, n: int) -> Indices | None:
     valid = indices.shape[0] >= n_passes and indices.shape[1] == n and indices.dtype.kind in "iu"
     if not valid or np.any((indices < 0) | (indices >= n)):
         raise ValueError(
-            f"order of hebbian must hold integers from 0 to {n - 1} in {n_passes} rows (one per "
-            f"pass) of {n}; got {indices.dtype} of shape {indices.shape}."
+            f"order of hebbian must hold integers from 0 to {n - 1}, with a row of {n} of them "
+            f"for each of {n_passes} passes; got {indices.dtype} of shape {indices.shape}."
         )
     return indices.astype(np.intp)

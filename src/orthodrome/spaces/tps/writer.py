@@ -40,8 +40,8 @@ def write_tps(
     landmarks : array-like of shape (n, k, 2) or (n, k, 3), (n, k) complex, or (n, 2k)
         Coordinates. NaN is written as NA, and a landmark with NaN is read back as missing.
         Landmarks in three dimensions are written with the keyword LM3. An array of shape (n, 2k)
-        has rows x1, y1, x2, y2, … Such rows need at least three landmarks; otherwise the array
-        could also be a single specimen of shape (k, 2).
+        has rows x1, y1, x2, y2, … of at least three landmarks. An array of shape (k, 2) is
+        rejected, since it could be a single specimen.
     ids : sequence of n str or int, optional
         Names of the specimens. Default: 1, 2, …
     images : sequence of n str or None, optional
@@ -211,8 +211,8 @@ def _field_lines(entries: dict[str, Any], specimen: str) -> list[str]:
     fields = {} if entries["other"] is None else entries["other"]
     if not isinstance(fields, Mapping):
         raise ValueError(
-            f"other of write_tps must hold mappings from names to texts; got {fields!r} for "
-            f"{specimen}."
+            f"The parameter other of write_tps must hold mappings from names to texts; got "
+            f"{fields!r} for {specimen}."
         )
     for key, text in fields.items():
         _check_name(key, specimen)
@@ -249,17 +249,18 @@ def _text_lines(key: str, text: Any, what: str, specimen: str) -> list[str]:
 
 def _check_name(key: Any, specimen: str) -> None:
     """Raise if a name in `other` would not be read back unchanged."""
-    _one_line(key, "names in other", specimen)
+    _one_line(key, "Names in the parameter other", specimen)
     if key in RESERVED:
         raise ValueError(
-            f"other of write_tps has the name {key!r} for {specimen}, but this name is reserved in "
-            "TPS files. Use the parameter of write_tps for this field, or another name."
+            f"The parameter other of write_tps has the name {key!r} for {specimen}, but this name "
+            "is reserved in TPS files. Use the parameter of write_tps for this field, or another "
+            "name."
         )
     match = FIELD.fullmatch(f"{key}=")
     if match is None or match[1] != key or key != key.upper():
         raise ValueError(
-            f"Names in other of write_tps must be in capitals, begin with a letter and not contain "
-            f"'='; got {key!r} for {specimen}."
+            f"Names in the parameter other of write_tps must be in capitals, begin with a letter "
+            f"and not contain '='; got {key!r} for {specimen}."
         )
 
 
