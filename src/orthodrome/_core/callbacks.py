@@ -21,7 +21,8 @@ class CallbackSupportMixin:
         return self
 
     def _init_callback_context(self, max_subtasks: int) -> Context:
-        context = Context(getattr(self, "_skl_callbacks", []), max_subtasks)
+        context = Context(list(getattr(self, "_skl_callbacks", [])), max_subtasks)
+        self._skl_callbacks_to_teardown = context.callbacks
         for callback in context.callbacks:
             callback.setup(self, context)
         return context
@@ -65,7 +66,7 @@ def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return fit(self, *args, **kwargs)
         finally:
-            for callback in getattr(self, "_skl_callbacks", []):
+            for callback in vars(self).pop("_skl_callbacks_to_teardown", []):
                 callback.teardown(self, None)
 
     return wrapped
