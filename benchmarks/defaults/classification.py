@@ -45,9 +45,28 @@ To choose the scale is at least as good on average as the mean scale (for KRRC t
 its standard error), so it is the default. The sets to confirm on had been seen before. Without
 tuning, both classifiers are as accurate as a random forest. They are level with a tuned `SVC` on
 the sets to choose on, and about one point behind on the sets to confirm on, above all on
-liver_bupa, vertebral_column_3c and pendigits. Also tried, without a clear gain: ten scales from
-0.18 to 4 times the mean, α relative to the largest eigenvalue, a choice by likelihood instead of
-accuracy, and averages over several scales."""
+liver_bupa, vertebral_column_3c and pendigits. On these three sets no choice of scale and α helps:
+even the pair with the best mean accuracy on the test rows (of 17 scales and 19 values of α, one
+pair for all of 20 splits) is 2.6, 1.2 and 0.4 points below the tuned `SVC`.
+
+73 other rules were tried on 20 splits, for both classifiers: finer and wider grids of scales;
+log-likelihood or Brier score instead of accuracy, alone or among the candidates within 0 to 1
+standard error of the best accuracy; the largest scale or α within half a standard error; the middle
+of the ties; leave-one-out accuracy averaged over neighbouring scales and values of α; and a slope
+and bias of each class, fitted to the leave-one-out residuals. None is level with the tuned `SVC`
+over all sets; the smallest gaps are 0.24 points (KRRC) and 0.27 (PerTurbo). The three rules with
+the largest mean gain on the sets to choose on, in points:
+
+| rule | KRRC, choose | PerTurbo, choose | KRRC, confirm | PerTurbo, confirm |
+| --- | --- | --- | --- | --- |
+| Brier score, then slopes and biases | 0.51 ± 0.22 | 0.36 ± 0.25 | -0.19 ± 0.18 | -0.37 ± 0.21 |
+| finer grid, likelihood within ½ error | 0.50 ± 0.20 | 0.17 ± 0.19 | 0.04 ± 0.14 | 0.05 ± 0.13 |
+| mean over 3 x 3 neighbours | 0.40 ± 0.18 | 0.25 ± 0.16 | 0.02 ± 0.13 | 0.13 ± 0.13 |
+
+These gains are not confirmed, so the rule stays. Of the 146 differences on the sets to confirm on,
+one is a gain of more than two standard errors, no more than chance gives. These numbers come
+from separate runs, not from this script. Before, α relative to the largest eigenvalue and averages
+over several scales had been tried, without a clear gain."""
 
 #: Functions of the number of columns and the seed that return a classifier.
 METHODS: dict[str, Callable[[int, int], Any]] = {

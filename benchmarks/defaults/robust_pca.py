@@ -133,7 +133,7 @@ def section(title: str, found: dict[tuple[str, str, float], dict[str, list[float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=2, help="samples of each set")
+    parser.add_argument("--seeds", type=int, default=3, help="samples of each set")
     parser.add_argument("--parts", nargs="+", default=["choose", "confirm"])
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
