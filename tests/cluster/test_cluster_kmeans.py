@@ -126,6 +126,19 @@ def test_algorithm_2_without_reseeding():
     assert len(HypersphericalKMeans(3, **options).fit(X).cluster_centers_) == 3
 
 
+def test_kept_center_regains_points():
+    """After the first step, the first cluster loses its three points; later it gets others."""
+    X = np.array([[-30, 19], [-58, -4], [-68, -43], [36, -2], [-17, 36], [-27, 5], [-2, 20]]) / 10
+    X = np.vstack([X, [[-7.6, -1.6], [1.2, 2.1]]])
+    init = np.array([[-0.6, -1.7], [-3.8, 3.8], [0.6, 3.5]])
+    labels, centers, inertia = algorithm_2(X, 3.0, init)
+    model = HypersphericalKMeans(3, Gaussian(sigma=3.0), init=init, reseed_empty=False).fit(X)
+    assert same_partition(model.labels_, labels)
+    assert model.inertia_ == pytest.approx(inertia)
+    found = model.cluster_centers_[np.lexsort(model.cluster_centers_.T)]
+    np.testing.assert_allclose(found, centers[np.lexsort(centers.T)], atol=1e-6)
+
+
 MANIFOLD = [VeroneseWhitney, FullProcrustes, ComplexGaussian, LogEuclidean]
 every_manifold = pytest.mark.parametrize("kernel", MANIFOLD)
 
