@@ -1,11 +1,12 @@
 """The proposed number of clusters, and tables that are too large for exact methods."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, load_wine, make_blobs
+from sklearn.datasets import load_iris, load_wine, make_blobs, make_moons
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
@@ -13,8 +14,8 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from orthodrome import app
-from orthodrome.app import classification, models
+from orthodrome import KernelSpectralClustering, app
+from orthodrome.app import classification, clustering, models
 from orthodrome.app.cluster_number import Evidence, _strength, propose_clusters
 from orthodrome.app.inputs import Data
 from orthodrome.app.models import Choice
@@ -41,6 +42,21 @@ def run(capsys, *arguments):
     assert app.main([*map(str, arguments), "--label", "kind", "--json"]) == 0
     printed = capsys.readouterr()
     return json.loads(printed.out), printed.err
+
+
+def test_method_auto_fits_once(monkeypatch):
+    """For curved clusters, the model that led to the choice is the result."""
+    X = make_moons(200, noise=0.05, random_state=0)[0]
+    choice = Choice("auto", parameters={"n_clusters": 2})
+    expected = clustering.cluster(numbered(X), replace(choice, method="spectral"))
+    fits, fit = [], KernelSpectralClustering.fit
+    monkeypatch.setattr(
+        KernelSpectralClustering, "fit", lambda model, *data: (fits.append(1), fit(model, *data))[1]
+    )
+    found = clustering.cluster(numbered(X), choice)
+    assert len(fits) == 1
+    assert found.files["clusters.csv"] == expected.files["clusters.csv"]
+    assert any(note.startswith("Method: spectral clustering") for note in found.work.notes)
 
 
 # ---------------------------------------------------------------------------- number of clusters

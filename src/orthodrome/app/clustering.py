@@ -43,14 +43,16 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     parameters = dict(choice.parameters)
     k, evidence = _number_of_clusters(data, choice, parameters.pop("n_clusters", None), work)
     parameters["n_components" if choice.method == "mixture" else "n_clusters"] = k
+    fitted = None
     if choice.method == "auto":
         with work.step("method"):
-            method, reason = _automatic_method(data, replace(choice, parameters=parameters))
+            method, fitted, reason = _automatic_method(data, replace(choice, parameters=parameters))
             choice = replace(choice, method=method)
             work.notes.append(reason)
-    model = make_model(replace(choice, parameters=parameters), data)
+    model = make_model(replace(choice, parameters=parameters), data) if fitted is None else fitted
     with work.step("clustering", model):
-        model.fit(data.X)
+        if fitted is None:
+            model.fit(data.X)
         work.notes += anchor_notes(model, len(data))
         clusters = np.asarray(last_step(model).labels_)
         table: dict[str, Iterable[Any]] = {"cluster": clusters.tolist()}
@@ -102,8 +104,8 @@ def _number_of_clusters(
     return k, None
 
 
-def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
-    """Return the method for --method auto, and a note with the reason.
+def _automatic_method(data: Data, choice: Choice) -> tuple[str, Any, str]:
+    """Return the method for --method auto, its model if it is fitted, and a note with the reason.
 
     Use spectral clustering if KernelSpectralClustering prefers a graph of shared neighbours to a
     Gaussian kernel. Otherwise use kernel k-means, which is better for round clusters; see
@@ -117,12 +119,12 @@ def _automatic_method(data: Data, choice: Choice) -> tuple[str, str]:
     }
     reason = next((text for text, holds in reasons.items() if holds), None)
     if reason is not None:
-        return "kernel-kmeans", f"Method: kernel k-means, because {reason}."
+        return "kernel-kmeans", None, f"Method: kernel k-means, because {reason}."
     model = make_model(replace(choice, method="spectral"), data).fit(data.X)
     found = last_step(model).kernel_choice_
     if found["kernel"] == "gaussian":
-        return "kernel-kmeans", f"Method: kernel k-means, because {found['reason']}."
-    return "spectral", f"Method: spectral clustering, because {found['reason']}."
+        return "kernel-kmeans", None, f"Method: kernel k-means, because {found['reason']}."
+    return "spectral", model, f"Method: spectral clustering, because {found['reason']}."
 
 
 def _disagreement(labels: Array, clusters: NDArray[np.intp]) -> dict[str, float]:
