@@ -14,8 +14,10 @@ from orthodrome import (
     KernelPGA,
     KernelSpectralClustering,
 )
+from orthodrome.coordinates import choose_anchors
 from orthodrome.eigen import Nystroem
 from orthodrome.kernels import Gaussian
+from orthodrome.rows import as_rows
 from orthodrome.sphere.lloyd import SEEDINGS
 
 N, D, K = 320, 5, 3
@@ -237,6 +239,21 @@ def test_more_clusters_than_rows_of_positive_weight_are_refused(kind, tmp_path):
     w[:2] = 1.0
     with pytest.raises(ValueError, match="must not exceed the number of points"):
         KernelKMeans(3, n_anchors=5).fit(KINDS[kind](rows(), tmp_path), sample_weight=w)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(("n_anchors", "way"), [(10, "uniform"), (60, "rpcholesky")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_automatic_anchors(kind, n_anchors, way, weights, tmp_path):
+    kernel, given = Gaussian(sigma=2.0).fit(rows()), KINDS[kind](rows(), tmp_path)
+    options = {"anchors": "auto", "sample_weight": WEIGHTS[weights], "random_state": 0}
+    found, expected = (
+        choose_anchors(kernel, X, n_anchors, **options)
+        for X in (as_rows(given, kernel, KernelPCA()), rows())
+    )
+    assert found.choice == expected.choice
+    assert found.choice.startswith(way)
+    np.testing.assert_array_equal(found.indices, expected.indices)
 
 
 @pytest.mark.parametrize("make", [mixture, spectral, k_means, hyperspherical])

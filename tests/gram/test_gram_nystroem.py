@@ -13,11 +13,12 @@ from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_ancho
 from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
+from orthodrome.coordinates.pivots import pivot_rows
 from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, Sigmoid
 
-every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++"])
+every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++", "auto"])
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
 
 
@@ -238,6 +239,62 @@ def test_more_rows_than_candidates(monkeypatch):
     rows = np.repeat(np.arange(600), weights.astype(int))
     repeated = choose_anchors(kernel, X[rows], 30, random_state=0)
     np.testing.assert_array_equal(rows[repeated.indices], anchors.indices)
+
+
+def round_group(n=3000, d=16, seed=0):
+    return spread(n, d, seed) * np.linspace(2, 0.2, d)
+
+
+def uneven_by_definition(kernel, X, anchors):
+    """E(r²)/E(r)² of the residuals r of all rows that are not anchors, from the whole matrix."""
+    K, S = kernel(X), anchors.indices
+    residual = np.diagonal(K - K[:, S] @ np.linalg.solve(K[np.ix_(S, S)], K[S]))
+    others = np.delete(residual, S)
+    return np.mean(others**2) / np.mean(others) ** 2
+
+
+@pytest.mark.parametrize(
+    ("X", "way"),
+    [(round_group(), "uniform"), (clustered(3000), "rpcholesky")],
+    ids=["one round group", "small groups"],
+)
+def test_auto_draws_uniformly_where_that_is_as_good(X, way):
+    kernel = Gaussian().fit(X)
+    for seed in range(3):
+        found, repeated, expected = (
+            choose_anchors(kernel, X, 96, anchors=anchors, random_state=seed)
+            for anchors in ("auto", "auto", way)
+        )
+        assert found.choice.startswith(f"{way}: residuals are uneven by a factor of ")
+        assert expected.choice == way
+        for other in (repeated, expected):
+            np.testing.assert_array_equal(found.indices, other.indices)
+        uniform = choose_anchors(kernel, X, 96, anchors="uniform", random_state=seed)
+        assert (uneven_by_definition(kernel, X, uniform) > 3) == (way == "rpcholesky")
+
+
+def test_auto_finds_every_small_group():
+    X = clustered(6000)  # the small groups are the last 80 rows, ten each
+    kernel = Gaussian(sigma=2.0).fit(X)
+    for seed in range(5):
+        found = choose_anchors(kernel, X, 40, anchors="auto", random_state=seed).indices
+        assert set((found[found >= 5920] - 5920) // 10) == set(range(8))
+
+
+def test_auto_ignores_rows_of_weight_0():
+    X = np.vstack([round_group(2000), 50.0 + clustered(1000, d=16)])
+    kernel, weights = Gaussian(sigma=5.0).fit(X), np.repeat([1.0, 0.0], [2000, 1000])
+    found = choose_anchors(kernel, X, 96, anchors="auto", sample_weight=weights, random_state=0)
+    assert found.choice.startswith("uniform: ")
+    assert found.indices.max() < 2000
+
+
+@pytest.mark.parametrize("max_rank", [1, 5, 100, 700])
+def test_pivots_without_the_last_columns(max_rank):
+    gram = gram_of(clustered())
+    found = pivot_rows(gram, "rpcholesky", max_rank, np.ones(600), np.random.default_rng(3))
+    expected = factored(gram, max_rank=max_rank, random_state=np.random.default_rng(3))
+    np.testing.assert_array_equal(found, expected.pivots)
 
 
 def test_errors_and_the_choice_of_storage():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from .._core.types import Floats, Indices
 from ..gram import gram_operator
 from ..gram.factory import check_ready
 from ..kernels import Kernel, Precomputed
+from ..kernels._prepared import Prepared
 from ..kernels.base import rectangular_block, symmetric_block
 from ..rows import ArrayRows, Rows
 from .pivots import (
@@ -23,6 +24,7 @@ from .pivots import (
     independent_points,
     partial_cholesky,
     pivot_rows,
+    uniform_rows,
 )
 
 # Maximum number of candidates, in total and per anchor; the larger one applies. If all rows of
@@ -30,6 +32,12 @@ from .pivots import (
 _CANDIDATES = 2**16
 _CANDIDATES_PER_ANCHOR = 64
 _MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a gigabyte
+
+# With "auto": the rows on which uniform anchors are tested, how many anchors are tested first (they
+# often show that others are needed), and how uneven the residuals may be.
+_TESTED = 1024
+_TESTED_FIRST = 64
+_MAX_UNEVENNESS = 3.0
 
 # Number of rows on which to test whether a kernel is positive definite.
 _SAMPLE = 128
@@ -47,11 +55,14 @@ class Anchors:
         Their row numbers in the training data; None if they are other points.
     decoder : ndarray of shape (m, m)
         R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, anchors) @ decoder``.
+    choice : str
+        How the anchors were chosen; with "auto", also why.
     """
 
     points: Any
     indices: Indices | None
     decoder: Floats
+    choice: str = "given"
 
 
 def choose_anchors(
@@ -78,9 +89,9 @@ def choose_anchors(
         Result of ``kernel.validate``; or rows, of which only candidates are read.
     n_anchors : int
         Maximum number of anchors; if anchors are given, all are used.
-    anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How to choose anchors (see :func:`partial_cholesky`); or a 1-D array of row numbers; or
-        points.
+    anchors : {"auto", "rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
+        How to choose anchors (see :func:`partial_cholesky`, and Notes for "auto"); or a 1-D array
+        of row numbers; or points.
     tol : float, default=0.0
         Stop once the trace of the residual is at most tol times the trace of the Gram matrix. Both
         are computed for the candidates only (see Notes).
@@ -101,6 +112,11 @@ def choose_anchors(
     Anchors are chosen among at most 65,536 candidates. For more than 1024 anchors, there are fewer
     candidates, to limit memory, but at least two per anchor. The rows are divided into intervals
     of equal weight, and one candidate is drawn from each interval.
+
+    ``"auto"`` draws uniform anchors and computes the residuals of 1,024 other rows. It keeps these
+    anchors if the residuals are about even: drawn by residual, a row has on average at most 3 times
+    the residual of a row drawn uniformly. Otherwise it is rpcholesky, as with `tol`, and for
+    precomputed kernels.
 
     Given points are converted to the precision of X.
 
@@ -123,9 +139,8 @@ def choose_anchors(
     check_positive(tol, "tol", owner, or_zero=True)
     check_positive(scale, "scale", owner)
     check_random_state(random_state, owner)
-    precomputed = isinstance(kernel, Precomputed)
     if not isinstance(anchors, str) and not _are_row_numbers(anchors):
-        if precomputed:
+        if isinstance(kernel, Precomputed):
             raise ValueError(
                 "Anchors of a precomputed kernel must be row numbers, because it has no points."
             )
@@ -134,14 +149,60 @@ def choose_anchors(
             given = kernel.validate(anchors, reset=False)
         except (ValueError, TypeError, OverflowError) as error:
             raise ValueError(
-                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points like "
-                f"the rows of X: {error}"
+                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', 'auto', row numbers, or "
+                f"points like the rows of X: {error}"
             ) from None
-        points, indices = given.astype(rows.dtype, copy=False), None
+        found = _independent(kernel, rows, given.astype(rows.dtype, copy=False), None, scale)
     else:
-        indices = _chosen_rows(kernel, rows, n_anchors, anchors, tol, sample_weight, random_state)
-        points = None if precomputed else rows.take(indices)
-    if precomputed and indices is not None:
+        found = _among_rows(
+            kernel, rows, n_anchors, anchors, tol, sample_weight, scale, one_seed(random_state)
+        )
+    if not kernel.positive_definite:
+        _check_on_sample(kernel, rows, sample_weight, found, scale)
+    return found
+
+
+def _among_rows(
+    kernel: Kernel,
+    rows: Rows,
+    count: int,
+    anchors: Any,
+    tol: float,
+    weights: Any,
+    scale: float,
+    seed: int,
+) -> Anchors:
+    """Choose anchors among the rows."""
+
+    def chosen(way: Any, choice: str) -> Anchors:
+        numbers = _chosen_rows(kernel, rows, count, way, tol, weights, seed)
+        points = None if isinstance(kernel, Precomputed) else rows.take(numbers)
+        return _independent(kernel, rows, points, numbers, scale, choice)
+
+    named = isinstance(anchors, str)
+    if not named or anchors != "auto":
+        return chosen(anchors, anchors if named else "given")
+    if tol or rows.shape[0] <= count or isinstance(kernel, Precomputed):
+        return chosen("rpcholesky", "rpcholesky")
+    numbers = _chosen_rows(kernel, rows, count, "uniform", tol, weights, seed)
+    points = rows.take(numbers)
+    tested, counts = rows.spread(_TESTED, weights)
+    other = (counts > 0) & ~np.isin(tested, numbers)
+    sample, counts = kernel.prepare(rows.take(tested[other])), counts[other]
+    for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
+        uniform = _independent(kernel, rows, points[:size], numbers[:size], scale)
+        factor = _unevenness(kernel, sample, counts, uniform, scale, RANK_TOLERANCE[rows.dtype])
+        why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
+        if factor > _MAX_UNEVENNESS:
+            return chosen("rpcholesky", f"rpcholesky: {why}")
+    return replace(uniform, choice=f"uniform: {why}")
+
+
+def _independent(
+    kernel: Kernel, rows: Rows, points: Any, indices: Any, scale: float, choice: str = "given"
+) -> Anchors:
+    """Return the linearly independent ones of points, which may be rows, as anchors."""
+    if points is None:
         matrix = rows.take(indices)[:, indices]
     else:
         prepared = kernel.prepare(points)
@@ -149,14 +210,28 @@ def choose_anchors(
     kept, decoder = independent_points(matrix * scale, RANK_TOLERANCE[rows.dtype])
     if not len(kept):  # all points are 0: keep one of them
         kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
-    found = Anchors(
-        points=None if precomputed else points[kept],
+    return Anchors(
+        points=None if points is None else points[kept],
         indices=None if indices is None else indices[kept],
         decoder=decoder,
+        choice=choice,
     )
-    if not kernel.positive_definite:
-        _check_on_sample(kernel, rows, sample_weight, found, scale)
-    return found
+
+
+def _unevenness(
+    kernel: Kernel, sample: Prepared, weights: Floats, anchors: Anchors, scale: float, tol: float
+) -> float:
+    """Return how many times larger residuals are if points are drawn by residual, not uniformly.
+
+    Both are averages over a sample of points. A residual below tol k(x, x) is 0.
+    """
+    values = rectangular_block(kernel, sample, kernel.prepare(anchors.points))
+    features = values.astype(np.float64) @ anchors.decoder * scale
+    own = kernel.diagonal(sample).astype(np.float64) * scale
+    residual = own - np.einsum("ij,ij->i", features, features)
+    residual = np.where(residual > tol * own, residual, 0.0)
+    total = float(weights @ residual)
+    return float(weights @ residual**2) * float(weights.sum()) / total**2 if total > 0 else 1.0
 
 
 def _check_on_sample(
@@ -189,8 +264,8 @@ def _chosen_rows(
     count: int,
     anchors: Any,
     tol: float,
-    weights: Floats | None,
-    random_state: Any,
+    weights: Any,
+    seed: int,
 ) -> Indices:
     """Return the row numbers of the anchors, including dependent ones."""
     n = rows.shape[0]
@@ -200,14 +275,17 @@ def _chosen_rows(
         all_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
         if len(all_rows) <= count and not tol:
             return all_rows
-    random = np.random.default_rng(one_seed(random_state))
-    if isinstance(kernel, Precomputed):
+    random = np.random.default_rng(seed)
+    precomputed = isinstance(kernel, Precomputed)
+    if precomputed:
         candidates, counts = np.arange(n), np.ones(n) if weights is None else weights
-        gram = gram_operator(kernel, rows.together(candidates))
     else:
         candidates, counts = rows.spread(max_candidates(count), weights, random)
-        gram = gram_operator(kernel, rows.together(candidates), storage="recompute")
-    if anchors != "rpcholesky" and not tol:
+    if anchors == "uniform" and not tol:  # no row is read
+        return candidates[uniform_rows(count, counts, random)]
+    storage = "auto" if precomputed else "recompute"
+    gram = gram_operator(kernel, rows.together(candidates), storage=storage)
+    if not tol:
         chosen = pivot_rows(gram, anchors, count, counts, random)
     else:
         chosen = partial_cholesky(

@@ -76,8 +76,9 @@ def partial_cholesky(
         Maximum number of rows.
     tol : float, default=0.0
         Stop once the weighted trace of K - FFᵀ is at most tol times that of K.
-    pivots : {"rpcholesky", "uniform", "k-means++"} or array-like of int, default="rpcholesky"
-        How to choose rows; or row numbers, in order. ``"k-means++"`` draws rows with a probability
+    pivots : {"rpcholesky", "auto", "uniform", "k-means++"} or array-like, default="rpcholesky"
+        How to choose rows; or row numbers, in order. ``"auto"`` is rpcholesky, since the residuals
+        of all rows are computed in any case. ``"k-means++"`` draws rows with a probability
         proportional to the squared distance from the nearest chosen row. Rows that are linearly
         dependent on previous ones are skipped.
     sample_weight : array-like of shape (n,), optional
@@ -120,8 +121,8 @@ def partial_cholesky(
     given = check_sample_weight(sample_weight, n, owner)
     weights = np.ones(n) if given is None else given
     random = np.random.default_rng(one_seed(random_state))
-    if isinstance(pivots, str) and pivots == "rpcholesky":
-        draw = _draw_by_residual(weights, min(_BLOCK, max(1, max_rank // 4)), random)
+    if isinstance(pivots, str) and pivots in ("auto", "rpcholesky"):
+        draw = _draw_by_residual(weights, max_rank, random)
     else:
         draw = _draw_in_order(pivot_rows(operator, pivots, max_rank, weights, random))
     return _factor(operator, draw, min(max_rank, n), tol, weights)
@@ -130,19 +131,28 @@ def partial_cholesky(
 def pivot_rows(
     operator: GramOperator, pivots: Any, count: int, weights: Floats, random: np.random.Generator
 ) -> Indices:
-    """Return the rows to process, in order: given, or chosen by a method other than rpcholesky."""
+    """Return rows in order: given, or chosen without a tolerance."""
     n = operator.shape[0]
     if isinstance(pivots, str):
+        if pivots == "rpcholesky":
+            random = np.random.default_rng(one_seed(random))  # as in partial_cholesky
+            draw = _draw_by_residual(weights, count, random)
+            return _factor(operator, draw, min(count, n), 0.0, weights, only_pivots=True).pivots
         if pivots == "uniform":
-            size = min(count, int(np.count_nonzero(weights)))
-            return random.choice(n, size=size, replace=False, p=weights / weights.sum())
+            return uniform_rows(count, weights, random)
         if pivots == "k-means++":
             return _kmeans_plus_plus(operator, weights, count, random)
         raise ValueError(
-            f"Anchors must be 'rpcholesky', 'uniform', 'k-means++', row numbers, or points; "
+            "Anchors must be 'rpcholesky', 'uniform', 'k-means++', 'auto', row numbers, or points; "
             f"got {pivots!r}."
         )
     return checked_rows(pivots, n)
+
+
+def uniform_rows(count: int, weights: Floats, random: np.random.Generator) -> Indices:
+    """Draw at most `count` different rows, with probabilities proportional to the weights."""
+    size = min(count, int(np.count_nonzero(weights)))
+    return random.choice(len(weights), size=size, replace=False, p=weights / weights.sum())
 
 
 def pilot_size(n: int, count: int) -> int:
@@ -189,7 +199,9 @@ def _kmeans_plus_plus(
     return np.array(chosen, dtype=np.intp)
 
 
-def _draw_by_residual(weights: Floats, block: int, random: np.random.Generator) -> Draw:
+def _draw_by_residual(weights: Floats, max_rank: int, random: np.random.Generator) -> Draw:
+    block = min(_BLOCK, max(1, max_rank // 4))
+
     def draw(residual: Floats) -> tuple[Indices, Floats]:
         rows = rows_at(weights * residual, random.random(block))
         return rows, random.random(block) * residual[rows]
@@ -208,9 +220,18 @@ def _draw_in_order(rows: Indices) -> Draw:
 
 
 def _factor(
-    operator: GramOperator, draw: Draw, max_rank: int, tol: float, weights: Floats
+    operator: GramOperator,
+    draw: Draw,
+    max_rank: int,
+    tol: float,
+    weights: Floats,
+    *,
+    only_pivots: bool = False,
 ) -> PartialCholesky:
-    """Process blocks of rows until the tolerance or the rank is reached, or no rows remain."""
+    """Process blocks of rows until the tolerance or the rank is reached, or no rows remain.
+
+    With `only_pivots`, the columns of the last block, which take longest, are not computed.
+    """
     diagonal = operator.diagonal().astype(np.float64)
     floor = RANK_TOLERANCE[np.dtype(operator.dtype)] * np.abs(diagonal)
     residual = np.where(diagonal > 0, diagonal, 0.0)
@@ -225,7 +246,7 @@ def _factor(
         if not len(rows):
             break
         rank = len(pivots)
-        values = operator.rows(rows).astype(np.float64)
+        values = operator.rows(rows).astype(np.float64, copy=False)
         inner = values[:, rows] - columns[:rank, rows].T @ columns[:rank, rows]
         # both are residuals, up to rounding; with the larger one a row might be proposed forever
         residual[rows] = np.minimum(residual[rows], np.diagonal(inner))
@@ -233,9 +254,12 @@ def _factor(
         if not len(accepted):
             continue
         chosen = rows[accepted]
+        if only_pivots and rank + len(chosen) == max_rank:
+            pivots += chosen.tolist()
+            break
         _eliminate(columns, rank, chosen, values[accepted], triangle, residual)
         new = columns[rank : rank + len(accepted)]
-        kept = _columns_needed(new, residual, weights, tol * total)
+        kept = _columns_needed(new, residual, weights, tol * total) if tol else len(new)
         if kept < len(accepted):
             residual += np.einsum("ij,ij->j", new[kept:], new[kept:])
         pivots += chosen[:kept].tolist()
@@ -273,14 +297,14 @@ def _eliminate(
 ) -> None:
     """Append the columns of new pivots to the factor, and update the residual."""
     at_pivots = columns[:rank, chosen].T.copy()
-    new = slice(rank, rank + len(chosen))
+    new, solve = slice(rank, rank + len(chosen)), scipy.linalg.blas.dtrsm
 
     def update(points: slice) -> None:
         block = values[:, points] - at_pivots @ columns[:rank, points]
-        columns[new, points] = scipy.linalg.solve_triangular(
-            triangle, block, lower=True, check_finite=False
-        )
-        residual[points] -= np.einsum("ij,ij->j", columns[new, points], columns[new, points])
+        # solves for the transpose, in place
+        solve(1.0, triangle, block.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        columns[new, points] = block
+        residual[points] -= np.einsum("ij,ij->j", block, block)
 
     work = len(values) * columns[:rank].size + len(values) ** 2 * len(residual)
     run_over_rows(update, len(residual), work=work)
