@@ -13,6 +13,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from orthodrome.eigen.kha import _loops, sweep
+from orthodrome.eigen.kha.gains import Rule
 from orthodrome.gram import Centered, DenseGram, GramOperator, Tangent, Weighted
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Gaussian, Linear
@@ -236,19 +237,27 @@ class Counted(GramOperator):
         return self.operator.cross(X_new)
 
 
+VISITS = {
+    (_loops, "visit_with_gains"): _loops.visit_with_gains,
+    (_loops, "visit_with_meta_descent"): _loops.visit_with_meta_descent,
+    (sweep, "plain_visit"): sweep.plain_visit,
+}
+
+
 def without_limit(monkeypatch: Any, factor: float) -> None:
     """Multiply automatic gains, and take away the limit on steps that keeps them from diverging."""
 
     def changed(visit):
         def visit_unlimited(*arguments):
-            rule = arguments[5]
+            at = next(i for i, one in enumerate(arguments) if isinstance(one, Rule))
+            rule = arguments[at]
             larger = rule._replace(damping=factor * rule.damping, limited=False)
-            return visit(*arguments[:5], larger, *arguments[6:])
+            return visit(*arguments[:at], larger, *arguments[at + 1 :])
 
         return visit_unlimited
 
-    for name in ("visit_with_gains", "visit_with_meta_descent"):
-        monkeypatch.setattr(sweep, name, changed(getattr(_loops, name)))
+    for (module, name), visit in VISITS.items():
+        monkeypatch.setattr(module, name, changed(visit))
 
 
 def check_same_run(one: Any, other: Any) -> None:

@@ -32,6 +32,12 @@ every_rule = pytest.mark.parametrize("rule", ["paper", "automatic"])
 every_operator = pytest.mark.parametrize("operator", OPERATORS)
 
 
+@pytest.fixture(autouse=True, params=[0, 2**60], ids=["compiled", "plain"])
+def _both_ways(request, monkeypatch):
+    """Run every test with compiled loops, and without."""
+    monkeypatch.setattr(sweep, "_PLAIN_SAMPLES", request.param)
+
+
 @pytest.fixture(autouse=True)
 def several_tiles(monkeypatch):
     monkeypatch.setattr(tiled, "TILE", 32)

@@ -35,6 +35,7 @@ from orthodrome.kernels import (
     Normalized,
     RiemannianShape,
     VeroneseWhitney,
+    _prepared,
 )
 from orthodrome.spaces import extrinsic_mean, procrustes_align
 
@@ -50,6 +51,12 @@ every_precision = pytest.mark.parametrize("dtype", [np.complex64, np.complex128]
 
 # This warning has its own test.
 pytestmark = pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+
+
+@pytest.fixture(autouse=True, params=[0, 2**60], ids=["compiled", "plain"])
+def _both_ways(request, monkeypatch):
+    """Run every test with compiled loops, and without."""
+    monkeypatch.setattr(_prepared, "COMPILED_SIZE", request.param)
 
 
 def close(found, expected, tolerance=1e-12):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.compiled import compiled
 from .._core.files import temporary_map
 from .._core.threads import VALUE_WORK, n_threads, run_in_threads
 from .._core.types import Array
@@ -23,34 +22,6 @@ def stored_bytes(n: int, itemsize: int) -> int:
     """Return the bytes of the tiles on and above the diagonal of an n x n matrix."""
     whole, rest = divmod(n, TILE)
     return (n * n + whole * TILE**2 + rest**2) // 2 * itemsize
-
-
-@compiled
-def gather_rows(
-    buffer: Any, offsets: Any, tile: int, n: int, rows: Any, targets: Any, out: Any
-) -> None:
-    """Copy rows from the buffer to `out[targets]`; they must lie in the same row of tiles.
-
-    Tiles left of the diagonal are not stored, so their entries are read from the columns of the
-    tiles above the diagonal. Each tile is read once.
-    """
-    n_tiles = -(-n // tile)
-    tile_row = rows[0] // tile
-    first = tile_row * tile
-    row_width = min(first + tile, n) - first
-    for above in range(tile_row):
-        start = offsets[above * n_tiles - above * (above - 1) // 2 + tile_row - above]
-        for p in range(tile):
-            line = start + p * row_width - first
-            for q in range(len(rows)):
-                out[targets[q], above * tile + p] = buffer[line + rows[q]]
-    for right in range(tile_row, n_tiles):
-        start = offsets[tile_row * n_tiles - tile_row * (tile_row - 1) // 2 + right - tile_row]
-        left = right * tile
-        width = min(left + tile, n) - left
-        for q in range(len(rows)):
-            line = start + (rows[q] - first) * width
-            out[targets[q], left : left + width] = buffer[line : line + width]
 
 
 class TiledGram(GramOperator):
@@ -142,15 +113,18 @@ class TiledGram(GramOperator):
             return rectangular_block(self.kernel, self.points[chosen], self.points)
         result = np.empty((len(chosen), self.shape[0]), dtype=self.dtype)
         order = np.argsort(chosen, kind="stable")
-        tiles = chosen[order] // TILE
+        tiles, n_tiles = chosen[order] // TILE, -(-self.shape[0] // TILE)
         groups = np.split(order, np.flatnonzero(np.diff(tiles)) + 1) if len(chosen) else []
-        buffer = np.asarray(self._buffer)
 
         def gather(worker: int, n_workers: int) -> None:
             for group in groups[worker::n_workers]:
-                gather_rows(
-                    buffer, self._offsets, TILE, self.shape[0], chosen[group], group, result
-                )
+                row, inside = int(chosen[group[0]]) // TILE, chosen[group] % TILE
+                for other in range(n_tiles):
+                    # tiles left of the diagonal are not stored: read columns of those above it
+                    i, j = sorted((row, other))
+                    tile = self._tile(i * n_tiles - i * (i + 1) // 2 + j, self._buffer)
+                    part = tile[inside] if row == i else tile[:, inside].T
+                    result[group, TILE * other : TILE * (other + 1)] = part
 
         run_in_threads(gather, len(groups), work=VALUE_WORK // 4 * result.size)  # only copies
         return result

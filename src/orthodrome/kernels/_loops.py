@@ -195,6 +195,10 @@ def matern_five_halves(block: Any, rate: float) -> None:
             block[i, j] = (1.0 + u + u * u / 3.0) * _exp(-u)
 
 
+#: By order.
+MATERN = {0.5: exponential_of_distance, 1.5: matern_three_halves, 2.5: matern_five_halves}
+
+
 @compiled
 def spherical(block: Any, rate: float) -> None:
     """Replace d² by 1 - 3t/2 + t³/2 with t = min(rate d, 1), in place."""

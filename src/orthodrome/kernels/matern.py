@@ -13,7 +13,7 @@ from numpy.polynomial.polynomial import polyval
 
 from .._core.checks import check_positive
 from .._core.types import Array
-from . import _loops
+from ._prepared import loops_for
 from .radial import ScaledRadial
 
 
@@ -92,15 +92,11 @@ class Matern(ScaledRadial):
             raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
 
     def _apply_profile(self, block: Array) -> None:
-        loops = {
-            0.5: _loops.exponential_of_distance,
-            1.5: _loops.matern_three_halves,
-            2.5: _loops.matern_five_halves,
-        }
-        if self.nu in loops:
-            loops[self.nu](block, self._rate())
-        else:
+        loops = loops_for(block)
+        if loops is None or self.nu not in _POLYNOMIALS:
             super()._apply_profile(block)
+        else:
+            loops.MATERN[self.nu](block, self._rate())
 
 
 class Exponential(Matern):

@@ -16,8 +16,7 @@ import scipy.sparse
 
 from .._core.checks import check_positive
 from .._core.types import Array, Floats, Indices
-from . import _loops
-from ._prepared import Prepared, finite_squared_norms, inner_products
+from ._prepared import Prepared, finite_squared_norms, inner_products, loops_for
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import Kernel, resolve_gamma
 
@@ -30,7 +29,8 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
     """Return squared distances between prepared points, accurate also for near points."""
     threshold = max(_CANCELLATION[a.dtype], _CANCELLATION[b.dtype])
     if scipy.sparse.issparse(a.coordinates) or scipy.sparse.issparse(b.coordinates):
-        return _sparse_squared_distances(a, b, threshold)
+        block = inner_products(a, b)
+        return _plain_distances(block, a, b, a.coordinates, b.coordinates, threshold)
     dtype = np.result_type(a.dtype, b.dtype)
     left, right = (points.coordinates.astype(dtype, copy=False) for points in (a, b))
     block = np.matmul(left, right.T, out=out)
@@ -40,18 +40,23 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
     if not block.shape == sizes == (len(left), len(right)) or left.shape[1:] != right.shape[1:]:
         # only a forged model file has such points; the compiled loop does not check bounds
         raise ValueError("The points of the model have inconsistent shapes. Fit the model again.")
-    _loops.distances_from_products(block, left, right, a.per_point, b.per_point, threshold)
+    loops = loops_for(block)
+    if loops is None:
+        return _plain_distances(block, a, b, left, right, threshold)
+    loops.distances_from_products(block, left, right, a.per_point, b.per_point, threshold)
     return block
 
 
-def _sparse_squared_distances(a: Prepared, b: Prepared, threshold: float) -> Array:
-    block = inner_products(a, b)
+def _plain_distances(
+    block: Array, a: Prepared, b: Prepared, left: Any, right: Any, threshold: float
+) -> Array:
+    """Convert inner products to squared distances, as the compiled loop does."""
     totals = np.add.outer(a.per_point, b.per_point)
     block *= -2
     block += totals
     i, j = np.nonzero(block <= threshold * totals)
     if len(i):
-        block[i, j] = paired_squared_distances(a.coordinates, b.coordinates, i, j)
+        block[i, j] = paired_squared_distances(left, right, i, j)
     return block
 
 
@@ -216,6 +221,16 @@ def median_of_rows(X: Any, sample_weight: Floats | None) -> float:
     return median_distance(pairwise, X.shape[0], sample_weight)
 
 
+def gaussian(block: Array, rate: float) -> None:
+    """Replace d² by exp(-rate d²), in place."""
+    loops = loops_for(block)
+    if loops is None:  # in float64, where the rate does not overflow
+        with np.errstate(over="ignore"):
+            block[...] = np.exp(block * np.float64(-rate))
+    else:
+        loops.gaussian(block, rate)
+
+
 class Gaussian(ScaledRadial):
     r"""Gaussian kernel.
 
@@ -260,7 +275,7 @@ class Gaussian(ScaledRadial):
         return 0.5 / self._scale() ** 2
 
     def _apply_profile(self, block: Array) -> None:
-        _loops.gaussian(block, self._rate())
+        gaussian(block, self._rate())
 
 
 class RBF(Gaussian):
@@ -442,7 +457,11 @@ class Spherical(_Compact):
         return t * (1.5 - 0.5 * t * t)
 
     def _apply_profile(self, block: Array) -> None:
-        _loops.spherical(block, 1.0 / self._scale())
+        loops = loops_for(block)
+        if loops is None:
+            super()._apply_profile(block)
+        else:
+            loops.spherical(block, 1.0 / self._scale())
 
 
 class Circular(_Compact):

@@ -22,12 +22,13 @@ from ..spaces.shapes import (
     mean_preshape,
     preshape,
     rotated_to,
+    squared_remainders,
 )
-from . import _loops
-from ._prepared import Prepared
+from ._prepared import Prepared, loops_for
 from .bandwidth import median_distance
 from .base import ArrayKernel, block_dtype
 from .extrinsic import DistanceGaussian, ExtrinsicGaussian
+from .radial import gaussian
 
 # Number of rows per block in sums over all pairs; with 2,000 points a block has 4 million entries.
 _ROWS = 2048
@@ -91,8 +92,27 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
     coarse = min(a.dtype, b.dtype, key=lambda precision: precision.itemsize)
     rounding_error = (_ROUNDING_FACTOR * float(np.finfo(coarse).eps)) ** 2
     limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding_error)
-    _loops.complements_from_products(block, other, left, columns, *limits)
+    loops = loops_for(block)
+    complements = _plain_complements if loops is None else loops.complements_from_products
+    complements(block, other, left, columns, *limits)
     return block, other
+
+
+def _plain_complements(
+    real: Array, imaginary: Array, left: Array, right: Array, threshold: Any, rounding_error: Any
+) -> None:
+    """Do the same as the compiled loop `complements_from_products`."""
+    products = real + 1j * imaginary
+    np.minimum(real * real + imaginary * imaginary, 1, out=imaginary)
+    np.subtract(1, imaginary, out=real)
+    i, j = np.nonzero(real <= threshold)
+    if len(i):
+        u, v = (
+            points[:, : len(right) // 2] + 1j * points[:, len(right) // 2 :]
+            for points in (left, right.T)
+        )
+        remainders = squared_remainders(u, v, products, i, j)
+        real[i, j] = np.where(remainders > rounding_error, remainders, 0)
 
 
 class VeroneseWhitney(ShapeKernel, DistanceGaussian):
@@ -143,7 +163,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = squared_sines(a, b, out)[0]
-        _loops.gaussian(block, self._factor / (2 * self.sigma_**2))
+        gaussian(block, self._factor / (2 * self.sigma_**2))
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
@@ -221,7 +241,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = _squared_angles(*squared_sines(a, b, out))
-        _loops.gaussian(block, 0.5 / self.sigma_**2)
+        gaussian(block, 0.5 / self.sigma_**2)
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:

@@ -6,16 +6,20 @@ for the accepted forms of landmarks.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.checks import as_array, check_choice, check_sample_weight
-from .._core.compiled import compiled
 from .._core.types import Array
-from .shapes import centroid_size, complex_preshapes, form_of, in_form, mean_preshape, rotated_to
+from .shapes import (
+    centroid_size,
+    complex_preshapes,
+    form_of,
+    in_form,
+    mean_preshape,
+    rotated_to,
+    squared_remainders,
+)
 
 # ---------------------------------------------------------------------------- distances
 
@@ -38,23 +42,11 @@ def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[Array, Array]:
     cosines = np.minimum(np.abs(products), 1.0)
     sines = np.sqrt((1 - cosines) * (1 + cosines))
     u, v = (vectors.astype(products.dtype, copy=False) for vectors in (u, v))
-    _sines_of_near_pairs(sines, products, u, v, _CANCELLATION[coarse])
+    i, j = np.nonzero(sines < _CANCELLATION[coarse])
+    sines[i, j] = np.sqrt(squared_remainders(u, v, products, i, j))
     if Y is None:
         np.fill_diagonal(sines, 0.0)
     return sines, cosines
-
-
-@compiled
-def _sines_of_near_pairs(sines: Any, products: Any, u: Any, v: Any, threshold: float) -> None:
-    """Replace sines below a threshold by ‖v - u (u*v)‖, in place."""
-    for i in range(sines.shape[0]):
-        for j in range(sines.shape[1]):
-            if sines[i, j] < threshold:
-                total = 0.0
-                for m in range(u.shape[1]):
-                    residual = v[j, m] - u[i, m] * products[i, j]
-                    total += residual.real * residual.real + residual.imag * residual.imag
-                sines[i, j] = math.sqrt(total)
 
 
 def procrustes_distance(X: ArrayLike, Y: ArrayLike | None = None, *, kind: str = "full") -> Array:

@@ -23,7 +23,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from .._core.checks import RowError, as_array, check_sample_weight
-from .._core.types import Array, Floats
+from .._core.types import Array, Floats, Indices
 from .._core.warn import warn_user
 
 #: Minimum number of landmarks; with fewer, all shapes are equal.
@@ -323,6 +323,16 @@ def mean_preshape(u: Array, weights: Floats | None = None) -> Array:
 def rotated_to(u: Array, center: Array) -> Array:
     """Return complex pre-shapes rotated so that their products with `center` are positive."""
     return (u * phase(u.conj() @ center)[:, None]).astype(u.dtype, copy=False)
+
+
+def squared_remainders(u: Array, v: Array, products: Array, i: Indices, j: Indices) -> Floats:
+    """Return ‖v_j - u_i p_ij‖² for pairs (i, j) of rows, with the products p = u*v."""
+    found, step = np.empty(len(i)), max(1, 2**20 // u.shape[1])
+    for start in range(0, len(i), step):
+        m, n = i[start : start + step], j[start : start + step]
+        residuals = v[n] - u[m] * products[m, n, None]
+        found[start : start + step] = (residuals.real**2 + residuals.imag**2).sum(axis=1)
+    return found
 
 
 def phase(product: Any) -> Any:

@@ -7,87 +7,21 @@ block's samples. The loops update W = [T, V] and never use vectors as long as th
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._core.compiled import compiled, compiled_helper
+from .gains import Rule, set_gains
 
 Array = Any  # numba needs plain arrays
 
-# Automatic gains limit how far a component may rotate in its first pass.
-ROTATION = 10.0
-# They also limit how far a sample of average length may move it, before steps are clipped.
-STEP = 2.0
 # Maximum absolute value of automatic log-gains. Without it, some log-gain diverged on some data;
 # clipping then scales down the gains of all components.
 BOUND = 1.5
 
 
-class Rule(NamedTuple):
-    """How the gains follow from the eigenvalues.
-
-    Attributes
-    ----------
-    eta0 : float
-        The paper's η0; NaN for automatic gains.
-    by_eigenvalue : bool
-        Whether η0 is divided by the eigenvalues (eq. 12).
-    common : float
-        Automatic gains: if positive, all components use this fraction of the largest gain. If 0,
-        each component has its own gain.
-    mean_square : float
-        The mean of k'(x, x).
-    n_points : int
-        The number of samples l.
-    period : float
-        l in the decay l / (t + l); infinite for constant gains.
-    damping : float
-        Factor of automatic gains.
-    limited : bool
-        Whether steps and log-gains are limited.
-    """
-
-    eta0: float
-    by_eigenvalue: bool
-    common: float
-    mean_square: float
-    n_points: int
-    period: float
-    damping: float
-    limited: bool
-
-
-@compiled_helper
-def _set_gains(eigenvalues: Array, rule: Rule, gains: Array) -> None:
-    """Set the gains of the components before their decay."""
-    if not math.isnan(rule.eta0):
-        norm = math.sqrt((eigenvalues * eigenvalues).sum())
-        for i in range(len(gains)):
-            gains[i] = rule.eta0
-            if rule.by_eigenvalue:  # a component of length 0 never changes
-                gains[i] = rule.eta0 * norm / eigenvalues[i] if eigenvalues[i] > 0 else 0.0
-        return
-    left, known, largest, first_cap = rule.mean_square, np.inf, 0.0, 0.0
-    for i in range(len(gains)):
-        known = min(known, eigenvalues[i])  # estimates may not be descending in early passes
-        remaining = max(left, known / rule.n_points)
-        cap = STEP / remaining if remaining > 0 else 0.0
-        gains[i] = min(ROTATION / eigenvalues[i], cap) if eigenvalues[i] > 0 else cap
-        largest, first_cap = max(largest, gains[i]), cap if i == 0 else first_cap
-        left -= known / rule.n_points
-    for i in range(len(gains)):
-        if rule.common > 0:
-            gains[i] = rule.common * min(largest, first_cap)
-        gains[i] *= rule.damping
-
-
-@compiled
-def gains_of(eigenvalues: Array, rule: Rule) -> Array:
-    """Return the gains of the components before their decay."""
-    gains = np.empty(len(eigenvalues))
-    _set_gains(eigenvalues, rule, gains)
-    return gains
+_set_gains = compiled_helper(set_gains)
 
 
 @compiled_helper

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +18,13 @@ import numpy as np
 from ..._core.memory import parse_bytes
 from ..._core.threads import run_over_rows
 from ..._core.types import Array, Floats, Indices
-from ._loops import Rule, gains_of, visit_with_gains, visit_with_meta_descent
+from .gains import Rule, gains_of, plain_visit
 
 if TYPE_CHECKING:
     from .solver import Hebbian
+
+# Up to this many samples, passes with NumPy take less time than the compilation of the loops.
+_PLAIN_SAMPLES = 2000
 
 _BLOCK_SIZE = 256
 _MIN_BLOCK = 32
@@ -181,6 +185,11 @@ def sweep(
     return total, True
 
 
+def _loops() -> Any:
+    """Return the module of compiled loops; importing numba takes 0.3 s."""
+    return import_module("._loops", __package__)
+
+
 def _visit_block(state: State, operator: Any, block: Indices, gains: Gains) -> int | None:
     """Visit a block; return the number of clips, or None if values are not finite."""
     rows = operator.rows(block)
@@ -195,15 +204,16 @@ def _visit_block(state: State, operator: Any, block: Indices, gains: Gains) -> i
         products = np.vstack([state.projections, rows])
         forms = np.stack([products @ products.T, lengths])
     rule = gains.rule._replace(damping=state.damping)
-    shared = (W, columns, forms, state.eigenvalues, state.clock, rule)
+    steps = state.eigenvalues, state.clock, rule
     if gains.meta:
         squares = np.diagonal(block_gram).copy()
         inner = state.coefficients @ state.component_projections.T
-        n_clips = visit_with_meta_descent(
-            *shared, squares, inner, state.log_gains, gains.mu, gains.xi
-        )
+        meta = squares, inner, state.log_gains, gains.mu, gains.xi
+        n_clips = _loops().visit_with_meta_descent(W, columns, forms, *steps, *meta)
+    elif gains.updates == "step" or rule.n_points > _PLAIN_SAMPLES:
+        n_clips = _loops().visit_with_gains(W, columns, forms, *steps)
     else:
-        n_clips = visit_with_gains(*shared)
+        n_clips = plain_visit(W, columns, *steps)
     if not (np.isfinite(W.sum()) and np.isfinite(state.log_gains.sum())):
         bad = ~np.isfinite(rows).all(axis=1)
         if np.any(bad):
