@@ -22,6 +22,7 @@ from laws_kernels import (
 from measuring import measurement
 from oracles import Vector, digits, dot, exact, mpmath, norm, squared_distance, vector
 from orthodrome import kernels
+from orthodrome.kernels import _loops
 from orthodrome.kernels.radial import squared_distances
 from orthodrome.sphere import geodesic_distances
 
@@ -77,9 +78,10 @@ def value_errors(name: str, dtype: Any) -> Iterator[Any]:
     relative = name not in ABSOLUTE
     with digits(60):
         for kernel, profile, s in squares(name, dtype):
-            block = s[None].copy()
-            kernel._apply_profile(block)
-            for found, x in zip(block[0], s, strict=True):
+            block = np.stack([s, s])
+            kernel._apply_profile(block[:1], None)
+            kernel._apply_profile(block[1:], _loops)
+            for found, x in zip(block.ravel(), [*s, *s], strict=True):
                 right = profile(exact(x))
                 size = right * (1 - mpmath.log(right)) if relative and right > 0 else 1
                 if right > 1e3 * np.finfo(dtype).tiny or not relative:

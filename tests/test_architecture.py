@@ -3,6 +3,7 @@
 import ast
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -127,3 +128,22 @@ def test_no_machine_address_in_tracked_files():
         for word in MACHINE_WORDS
         if word.encode() in text
     ]
+
+
+IMPORT_ALL = """
+import sys
+import sklearn.base, sklearn.cluster, sklearn.covariance, sklearn.decomposition
+before = {name.split(".")[0] for name in sys.modules}
+import orthodrome
+for name in orthodrome.__all__:
+    getattr(orthodrome, name)
+after = {name.split(".")[0] for name in sys.modules} - before - set(sys.stdlib_module_names)
+print(*sorted(after))
+"""
+
+
+def test_estimators_import_no_package_that_scikit_learn_does_not():
+    """numba, pandas, matplotlib, dask and other packages are imported when they are needed."""
+    done = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["orthodrome"]

@@ -13,7 +13,7 @@ from .._core.threads import VALUE_WORK
 from .._core.types import Array, Floats
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
-from ..kernels._prepared import Prepared
+from ..kernels._prepared import COMPILED_PAIRS, Prepared
 from ..kernels._unit import squared_radius
 from ..kernels.base import rectangular_block
 from .anchors import Anchors
@@ -21,6 +21,8 @@ from .pivots import check_captured
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
 _BLOCK_BYTES = 2**22
+# A block with this many values is half full.
+_MANY = 2**18
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ class AnchorMap:
             given = points.coordinates
             values = given.toarray() if scipy.sparse.issparse(given) else given
         else:
+            if len(points) * len(self.anchors) >= _MANY:  # probably one of many blocks
+                points = points.among(COMPILED_PAIRS)
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
             values = values * values.dtype.type(scale)

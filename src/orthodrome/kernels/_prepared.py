@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -13,14 +13,9 @@ from sklearn.preprocessing import normalize
 from .._core.checks import RowError
 from .._core.types import Array
 
-# Blocks with fewer entries, less than a full tile, are computed with NumPy. The first compiled loop
-# of a process costs 0.3 s for the import of numba, and 0.2 to 0.6 s if it is not in the cache.
-COMPILED_SIZE = 2**18
-
-
-def loops_for(block: Array) -> Any:
-    """Return the module of compiled loops for a large block, or None for a small one."""
-    return import_module("._loops", __package__) if block.size >= COMPILED_SIZE else None
+# Kernel values of fewer pairs of points are computed with NumPy. Compiled loops are faster, but the
+# first one costs 0.4 s for numba, and up to 1 s more if it is not in the cache.
+COMPILED_PAIRS = 2**24
 
 
 def squared_norms(X: Any) -> Array:
@@ -85,6 +80,7 @@ class Prepared:
     coordinates: Any  # ndarray, sparse array, or another Prepared for wrapped kernels
     per_point: Any = None  # ndarray of squared norms, inverse lengths, …
     given: Any = None  # the points before translation to the kernel's origin
+    n_all: int = 0  # the number of points of which these are a part, if there are more
 
     def __len__(self) -> int:
         if isinstance(self.coordinates, Prepared):
@@ -94,9 +90,21 @@ class Prepared:
     def __getitem__(self, rows: Any) -> Prepared:
         per_point = None if self.per_point is None else self.per_point[rows]
         given = None if self.given is None else self.given[rows]
-        return type(self)(self.coordinates[rows], per_point, given)
+        return type(self)(self.coordinates[rows], per_point, given, max(self.n_all, len(self)))
+
+    def among(self, n_all: int) -> Self:
+        """Return the same points as a part of `n_all` points."""
+        inner = self.coordinates
+        inner = inner.among(n_all) if isinstance(inner, Prepared) else inner
+        return replace(self, coordinates=inner, n_all=n_all)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the coordinates, which kernel blocks share."""
         return np.dtype(self.coordinates.dtype)
+
+
+def loops_for(a: Prepared, b: Prepared) -> Any:
+    """Return the module of compiled loops if there are many pairs of points, otherwise None."""
+    many = max(len(a), a.n_all) * max(len(b), b.n_all) >= COMPILED_PAIRS
+    return import_module("._loops", __package__) if many else None

@@ -13,7 +13,6 @@ from numpy.polynomial.polynomial import polyval
 
 from .._core.checks import check_positive
 from .._core.types import Array
-from ._prepared import loops_for
 from .radial import ScaledRadial
 
 
@@ -91,10 +90,9 @@ class Matern(ScaledRadial):
         if self.nu < _MIN_ORDER:
             raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
 
-    def _apply_profile(self, block: Array) -> None:
-        loops = loops_for(block)
+    def _apply_profile(self, block: Array, loops: Any) -> None:
         if loops is None or self.nu not in _POLYNOMIALS:
-            super()._apply_profile(block)
+            super()._apply_profile(block, loops)
         else:
             loops.MATERN[self.nu](block, self._rate())
 

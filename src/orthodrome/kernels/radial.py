@@ -40,7 +40,7 @@ def squared_distances(a: Prepared, b: Prepared, out: Array | None = None) -> Arr
     if not block.shape == sizes == (len(left), len(right)) or left.shape[1:] != right.shape[1:]:
         # only a forged model file has such points; the compiled loop does not check bounds
         raise ValueError("The points of the model have inconsistent shapes. Fit the model again.")
-    loops = loops_for(block)
+    loops = loops_for(a, b)
     if loops is None:
         return _plain_distances(block, a, b, left, right, threshold)
     loops.distances_from_products(block, left, right, a.per_point, b.per_point, threshold)
@@ -51,12 +51,15 @@ def _plain_distances(
     block: Array, a: Prepared, b: Prepared, left: Any, right: Any, threshold: float
 ) -> Array:
     """Convert inner products to squared distances, as the compiled loop does."""
-    totals = np.add.outer(a.per_point, b.per_point)
+    norms = b.per_point
     block *= -2
-    block += totals
-    i, j = np.nonzero(block <= threshold * totals)
-    if len(i):
-        block[i, j] = paired_squared_distances(left, right, i, j)
+    block += norms
+    block += a.per_point[:, None]
+    # most rows have no near points
+    largest = a.per_point + norms.max(initial=0)
+    near = np.flatnonzero(block.min(axis=1, initial=np.inf) <= threshold * largest)
+    i, j = np.nonzero(block[near] <= threshold * np.add.outer(a.per_point[near], norms))
+    block[near[i], j] = paired_squared_distances(left, right, near[i], j)
     return block
 
 
@@ -138,7 +141,7 @@ class Radial(Kernel):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block h(‖a_i - b_j‖²)."""
         block = squared_distances(a, b, out)
-        self._apply_profile(block)
+        self._apply_profile(block, loops_for(a, b))
         return block
 
     def diagonal(self, points: Prepared) -> Array:
@@ -146,8 +149,8 @@ class Radial(Kernel):
         at_zero = 1.0 if self.unit_norm else float(self.profile(0.0))
         return np.full(len(points), at_zero, dtype=points.dtype)
 
-    def _apply_profile(self, block: Array) -> None:
-        """Apply h to squared distances, in place."""
+    def _apply_profile(self, block: Array, loops: Any) -> None:
+        """Apply h to squared distances, in place, with the compiled loops unless they are None."""
         block[...] = self.profile(block)
 
     def _check_parameters(self) -> None:
@@ -221,14 +224,17 @@ def median_of_rows(X: Any, sample_weight: Floats | None) -> float:
     return median_distance(pairwise, X.shape[0], sample_weight)
 
 
-def gaussian(block: Array, rate: float) -> None:
-    """Replace d² by exp(-rate d²), in place."""
-    loops = loops_for(block)
-    if loops is None:  # in float64, where the rate does not overflow
-        with np.errstate(over="ignore"):
-            block[...] = np.exp(block * np.float64(-rate))
-    else:
+def gaussian(block: Array, rate: float, loops: Any) -> None:
+    """Replace d² by exp(-rate d²), in place, with the compiled loops unless they are None."""
+    if loops is not None:
         loops.gaussian(block, rate)
+        return
+    with np.errstate(over="ignore"):
+        # in float32 the rate may overflow
+        exponents = np.multiply(
+            block, -rate, out=block if block.dtype == np.float64 else None, dtype=np.float64
+        )
+    np.exp(exponents, out=block, casting="same_kind")
 
 
 class Gaussian(ScaledRadial):
@@ -274,8 +280,8 @@ class Gaussian(ScaledRadial):
     def _rate(self) -> float:
         return 0.5 / self._scale() ** 2
 
-    def _apply_profile(self, block: Array) -> None:
-        gaussian(block, self._rate())
+    def _apply_profile(self, block: Array, loops: Any) -> None:
+        gaussian(block, self._rate(), loops)
 
 
 class RBF(Gaussian):
@@ -456,10 +462,9 @@ class Spherical(_Compact):
         t = self._argument(d2)
         return t * (1.5 - 0.5 * t * t)
 
-    def _apply_profile(self, block: Array) -> None:
-        loops = loops_for(block)
+    def _apply_profile(self, block: Array, loops: Any) -> None:
         if loops is None:
-            super()._apply_profile(block)
+            super()._apply_profile(block, loops)
         else:
             loops.spherical(block, 1.0 / self._scale())
 

@@ -92,7 +92,7 @@ def squared_sines(a: Prepared, b: Prepared, out: Array | None = None) -> tuple[A
     coarse = min(a.dtype, b.dtype, key=lambda precision: precision.itemsize)
     rounding_error = (_ROUNDING_FACTOR * float(np.finfo(coarse).eps)) ** 2
     limits = dtype.type(_CANCELLATION[coarse]), dtype.type(rounding_error)
-    loops = loops_for(block)
+    loops = loops_for(a, b)
     complements = _plain_complements if loops is None else loops.complements_from_products
     complements(block, other, left, columns, *limits)
     return block, other
@@ -163,7 +163,7 @@ class VeroneseWhitney(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = squared_sines(a, b, out)[0]
-        gaussian(block, self._factor / (2 * self.sigma_**2))
+        gaussian(block, self._factor / (2 * self.sigma_**2), loops_for(a, b))
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
@@ -241,7 +241,7 @@ class RiemannianShape(ShapeKernel, DistanceGaussian):
     def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
         """Compute the block."""
         block = _squared_angles(*squared_sines(a, b, out))
-        gaussian(block, 0.5 / self.sigma_**2)
+        gaussian(block, 0.5 / self.sigma_**2, loops_for(a, b))
         return block
 
     def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
