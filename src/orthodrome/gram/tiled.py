@@ -71,7 +71,7 @@ class TiledGram(GramOperator):
         run_in_threads(fill, len(self._corners), serial=serial, work=VALUE_WORK * size)
         return buffer
 
-    def _tile(self, index: int, scratch: Array) -> Array:
+    def _tile(self, index: int, scratch: Any) -> Array:
         """Return a stored tile as a view, or evaluate it, into `scratch` if possible."""
         i, j = self._corners[index]
         shape = (min(TILE, self.shape[0] - i), min(TILE, self.shape[0] - j))
@@ -122,7 +122,7 @@ class TiledGram(GramOperator):
                 for other in range(n_tiles):
                     # tiles left of the diagonal are not stored: read columns of those above it
                     i, j = sorted((row, other))
-                    tile = self._tile(i * n_tiles - i * (i + 1) // 2 + j, self._buffer)
+                    tile = self._tile(i * n_tiles - i * (i + 1) // 2 + j, None)
                     part = tile[inside] if row == i else tile[:, inside].T
                     result[group, TILE * other : TILE * (other + 1)] = part
 
