@@ -13,6 +13,7 @@ EXPERIMENTS := kpga/sphere kpga/faces kpga/clustering kha/usps kha/gains kha/sta
 
 VENV := .venv
 RUN := $(VENV)/bin/python
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 STAMP := $(VENV)/.orthodrome-installed
 DOCS_STAMP := $(VENV)/.orthodrome-docs-installed
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -95,9 +96,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(check_python)rm -f $(STAMP)
 	@echo "Filling $(VENV); the first time downloads the dependencies."
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[plot,cli,image,dev]"
+	@$(INSTALL) "pip>=25.1"  # older ones know no --group
+	@$(INSTALL) -e ".[cli]" --group dev
 	@printf '%s\n' "$(CURDIR)" > $(STAMP)
 
 $(DOCS_STAMP): $(STAMP)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@$(INSTALL) --group docs
 	@touch $(DOCS_STAMP)

@@ -138,7 +138,7 @@ def page_formulas():
 
 
 def test_formulas_convert():
-    pytest.importorskip("latex2mathml", reason="latex2mathml comes with the extra [docs]")
+    pytest.importorskip("latex2mathml", reason="latex2mathml comes with the group docs")
     to_mathml = extension("mathml").to_mathml
     formulas = [*docstring_formulas(), *page_formulas()]
     assert len(formulas) > 200

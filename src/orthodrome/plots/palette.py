@@ -12,7 +12,7 @@ COLORS = (
     "#009E73",  # bluish green
     "#CC79A7",  # reddish purple
     "#56B4E9",  # sky blue
-    "#D55E00",  # vermillion
+    "#D55E00",  # vermilion
     "#000000",  # black
     "#F0E442",  # yellow
     "#BBBBBB",  # light grey; deuteranopes confuse darker greys with reddish purple

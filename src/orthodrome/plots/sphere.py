@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_flag, check_number
 from .._core.types import Array, Floats
-from ..sphere.maps import check_unit_length
+from .._core.unit import check_unit_length
 from ._classes import EDGE, check_labels, check_points, draw_points, is_continuous, marker_area
 from ._matplotlib import Axes, Figure, axes_of, plain_legend, set_title
 from .palette import COLORS
