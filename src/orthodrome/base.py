@@ -70,23 +70,29 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
     Rows that are read in blocks are neither sorted nor merged. Rows of weight 0 are dropped from a
     dask array.
     """
-    n, weights = rows.shape[0], rows.columns.get("weights")
     if isinstance(rows, ArrayRows):
+        weights = rows.columns.get("weights")
         data = rows.whole()
         if not isinstance(kernel, Precomputed):
             return canonical_rows(data, weights)
         merge = canonical_graph if scipy.sparse.issparse(data) else canonical_gram
         return merge(data, weights)
-    if is_dask_array(weights):
-        weights = np.concatenate(computed(*blocks_of(weights)))
-    all_rows = np.arange(n)
-    if weights is None or np.all(weights > 0) or not isinstance(rows, DaskRows):
-        known = np.ones(n) if weights is None else weights
-        return Canonical(rows, known, all_rows, all_rows)
+    found = in_given_order(rows)
+    n, weights = rows.shape[0], found.weights
+    if np.all(weights > 0) or not isinstance(rows, DaskRows):
+        return found
     index, inverse = np.flatnonzero(weights), np.full(n, -1)
     inverse[index] = np.arange(len(index))
     positive = DaskRows.of(lazy_rows_of(rows.whole(), index)).zip(weights=weights[index])
     return Canonical(positive, weights[index], index, inverse)
+
+
+def in_given_order(rows: Rows) -> Canonical:
+    """Return rows that are read in blocks, with weights in memory; neither sorted nor merged."""
+    n, weights = rows.shape[0], rows.columns.get("weights")
+    if is_dask_array(weights):
+        weights = np.concatenate(computed(*blocks_of(weights)))
+    return Canonical(rows, np.ones(n) if weights is None else weights, np.arange(n), np.arange(n))
 
 
 def rows_of(canonical: Canonical, kernel: Kernel) -> Rows:

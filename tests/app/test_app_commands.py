@@ -277,6 +277,18 @@ def test_equal_rows(here, capsys):
     assert sum(facts["sizes"]) == 20
 
 
+def test_rows_without_values_are_not_predicted(here, capsys):
+    lines = ["a,b,kind", *(f"{i / 4},{i % 7},{'ash' if i < 20 else 'birch'}" for i in range(40))]
+    (here / "data.csv").write_text("\n".join(lines))
+    run(capsys, "classify", "data.csv", "--label", "kind", "--quiet")
+    (here / "new.csv").write_text("id,a,b\nx,3,\ny,,\nz,4,2\nw,NA,?\n")
+    printed = run(capsys, "predict", "classification/model.orthodrome", "new.csv", code=1)
+    assert "line 3 (data row 2), line 5 (data row 4): all cells" in printed.err
+    (here / "new.csv").write_text("id,a,b\nx,3,\nz,4,2\n")
+    printed = run(capsys, "predict", "classification/model.orthodrome", "new.csv")
+    assert [line.split(",")[0] for line in printed.out.splitlines()] == ["row", "x", "z"]
+
+
 @pytest.mark.parametrize(
     ("options", "shown"),
     [

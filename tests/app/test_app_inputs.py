@@ -79,6 +79,11 @@ def test_table_with_labels_and_chosen_columns(write):
         ("a.csv", "a,b\r1.5,2\r3,-4e1\r"),
         ("a.csv", "a,b\n1.5,2\n,\n3,-4e1\n,\n"),  # blank records of a spreadsheet
         ("a.csv", "a,b\n1.5,\u00a02\n3,-4e1\n"),  # a no-break space
+        ("a.csv", "sep=;\na;b\n1,5;2\n3;-4e1\n"),  # Excel
+        ("a.csv", '\ufeff"SEP=,"\r\na,b\r\n1.5,2\r\n3,-4e1\r\n'),
+        ("a.tsv", "sep=\t\na\tb\n1.5\t2\n3\t-4e1\n"),
+        ("a.csv", '# made in "May, 2020\n\n# in mm, not cm\na,b\n1.5,2\n3,-4e1\n'),
+        ("a.txt", "sep=|\n# x y z\na|b\n1.5|2\n3|-4e1\n"),
     ],
 )
 def test_formats_of_one_table(write, name, text):
@@ -104,6 +109,8 @@ def test_encodings(write):
         ("1,2\n3,4\n", ("x1", "x2"), [1, 2], "no header"),
         ("1,5;2,5\n3,5;4,5\n", ("x1", "x2"), [1.5, 2.5], "no header"),
         ("0,1,2\n7,8,9\n", ("0", "1", "2"), [7, 8, 9], ""),  # pandas' names of columns
+        ("#a,b\n1,2\n3,4\n", ("#a", "b"), [1, 2], ""),  # not a comment
+        ("# mm\n1,2\n3,4\n", ("x1", "x2"), [1, 2], "no header"),
         ("5.1,3.5,a\n4.9,3.0,1\n", ("5.1", "3.5", "a"), [4.9, 3, 1], "used as the header"),
     ],
 )
@@ -145,6 +152,9 @@ def test_first_column_names_the_rows(write, name):
         ("a;b\n1,5;2\n3;4.25\n", ["line 3", "'4.25'", "decimal comma"]),
         ("a;b\n1.234,5;2\n3;4\n", ["line 2", "not a finite number"]),
         ("a,b\n1,2\n3,1e999\n", ["line 3", "'b'", "not a finite number"]),
+        ("sep=;\n# mm\n\na;b\n1;2\n3\n", ["line 6", "1 cells", "semicolon"]),
+        ("# mm\na,b\n1,2\n3,1e999\n", ["line 4", "data row 2", "'b'"]),
+        ("# mm\n# cm\n", ["empty"]),
         *(
             (f'a,b\n1,2\n3,"{value}"\n', ["line 3", "'b'", "not a finite number"])
             for value in ("1_000", "0x10", "1,5", "1 000", "12%", "--1", "1.2.3")

@@ -236,7 +236,7 @@ def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_without_tolerance_it_ends_at_rounding(monkeypatch, dtype):
-    monkeypatch.setattr(module, "_GRADIENT_TOL", -1.0)
+    monkeypatch.setattr(module, "GRADIENT_TOL", -1.0)
     Y = points_on_a_sphere(dtype=dtype)
     run = run_of(GeodesicCenters(DenseGram(Y @ Y.T), np.ones(80)), random_labels(80, 3), 3)
     assert run.status.converged

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
@@ -16,20 +16,30 @@ from .._core.progress import Progress
 from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
+from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
-from ..coordinates.gram import CoordinateGram
+from ..coordinates.points import Sample
 from ..decomposition.view import View, fitted_view
 from ..gram import cross_operator
+from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels._profiles import profile_of, squared_distances_of
 from ..kernels._unit import squared_radius
 from ..plan import Plan
 from ..preimage.centers import PreimageCenters
-from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, lloyd, numbered_by_first
+from ..rows import ArrayRows, Rows
+from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, Run, lloyd, numbered_by_first
+from ..sphere.vector_lloyd import (
+    Assignment,
+    VectorRun,
+    geodesic_steps,
+    lloyd_on_vectors,
+    with_better_centers,
+)
 from .base import GRAM_FRACTION, warn_if_fewer
 
-# If feature vectors are recomputed in every pass, choose initial centers from this many points.
-_SAMPLE_SIZE = 8192
+# Size of the sample from which runs on coordinates start.
+_MIN_SAMPLE, _SAMPLE_PER_CLUSTER = 4096, 64
 
 
 # ---------------------------------------------------------------------- geometries
@@ -57,10 +67,15 @@ class Flat:
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
-        coefficients, squared_norms = found
+        if self.view.anchors is None:
+            coefficients, squared_norms = found[0][:, kept].T, found[1][kept]
+        else:
+            vectors = found[kept]
+            coefficients = vectors @ self.view.anchors.decoder.T
+            squared_norms = np.vecdot(vectors, vectors)
         return {
-            "cluster_centers_": self.view.combine(coefficients[:, kept]),
-            "_center_squares_": squared_norms[kept],
+            "cluster_centers_": np.ascontiguousarray(coefficients),
+            "_center_squares_": squared_norms,
             "_mean_diagonal_": self.view.mean_diagonal,
         }
 
@@ -87,8 +102,13 @@ class Sphere:
 
     def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
+        anchors = self.view.anchors
+        if anchors is None:
+            coefficients = found.coefficients[:, kept].T
+        else:
+            coefficients = found[kept] @ anchors.decoder.T
         return {
-            "cluster_centers_": self.view.combine(found.coefficients[:, kept]),
+            "cluster_centers_": np.ascontiguousarray(coefficients),
             "_centers_are_inputs_": False,
             "_squared_radius_": self.view.radius,
         }
@@ -147,20 +167,50 @@ class Start:
         if not isinstance(self.init, str):
             inputs = self._given_centers(view.kernel)[: len(view.weights)]
             return [space.nearest_input(inputs)]
-        seeds = draw_seeds(self.random_state, self.n_init, self.owner)
-        randoms = [np.random.RandomState(seed) for seed in seeds]
         if self.init == "bounding-box":
             X = view.canonical.data
             low, extent = X.min(axis=0), np.ptp(X, axis=0)
-            draws = [random.uniform(size=(k, X.shape[1])).astype(X.dtype) for random in randoms]
+            draws = [
+                random.uniform(size=(k, X.shape[1])).astype(X.dtype) for random in self._randoms()
+            ]
             return [np.argmin(centers.squared(low + extent * draw), axis=1) for draw in draws]
         seeding = SEEDINGS[self.init]
-        if view.points is not None and view.points.recomputes and view.in_blocks:
-            return _starts_from_sample(centers, view, k, seeding, randoms)
         return [
             centers.nearest(seeding(centers.squared_from, view.weights, k, random))
-            for random in randoms
+            for random in self._randoms()
         ]
+
+    def given_vectors(self, view: View, *, sphere: bool) -> NDArray[Any]:
+        """Return the coordinates of the centers given as `init`."""
+        inputs = self._given_centers(view.kernel)[: len(view.weights)]
+        if sphere:
+            squared_radius(_diagonal(view.kernel, inputs), view.radius, what="init")
+        return view.points.of(inputs).toarray()
+
+    def vectors(self, sample: Sample, k: int, *, sphere: bool = False) -> list[NDArray[Any]]:
+        """Return the initial centers of each run as vectors of a sample."""
+        vectors, starts = sample.vectors, []
+        squares = np.vecdot(vectors, vectors)
+
+        def squared(chosen: NDArray[np.intp]) -> NDArray[Any]:
+            products = vectors @ vectors[chosen].T
+            if sphere:
+                distances = angles_from_cosines(products)[0] ** 2
+            else:
+                distances = np.maximum(squares[:, None] - 2 * products + squares[chosen], 0.0)
+            distances[chosen, np.arange(len(chosen))] = 0.0  # exactly
+            return distances
+
+        for random in self._randoms():
+            chosen = SEEDINGS[self.init](squared, sample.weights, k, random)
+            # all other points of the sample coincide with these; repeated centers are reseeded
+            starts.append(vectors[np.resize(chosen, k)])
+        return starts
+
+    def _randoms(self) -> list[np.random.RandomState]:
+        """Return the random numbers of each run."""
+        seeds = draw_seeds(self.random_state, self.n_init, self.owner)
+        return [np.random.RandomState(seed) for seed in seeds]
 
     def _given_centers(self, kernel: Kernel) -> NDArray[Any]:
         """Return the centers given as `init`, validated."""
@@ -178,23 +228,31 @@ class Start:
         return inputs
 
 
-def _starts_from_sample(
-    centers: Any, view: View, k: int, seeding: Any, randoms: list[np.random.RandomState]
-) -> list[NDArray[np.intp]]:
-    """Choose initial centers of each run from a sample; return the nearest center of each row."""
-    rows = view.points.rows
-    numbers, counts = rows.spread(_SAMPLE_SIZE, view.weights)
-    sample = view.points.of(rows.take(numbers)).stored("memory")
-    sample_centers = type(centers)(CoordinateGram(sample), counts)
-    chosen = [seeding(sample_centers.squared_from, counts, k, random) for random in randoms]
-    vectors = sample.take(np.concatenate(chosen)).astype(np.float64)
-    products = view.points.apply(vectors.T)
-    squared_norms = np.einsum("ij,ij->i", vectors, vectors)
-    bounds = np.cumsum([0, *map(len, chosen)])
-    return [
-        np.argmin(squared_norms[a:b] - 2 * products[:, a:b], axis=1)
-        for a, b in itertools.pairwise(bounds)
-    ]
+def _best_run(view: View, start: Start, options: dict[str, Any]) -> VectorRun:
+    """Return the best run of Lloyd's algorithm on coordinates.
+
+    If there are many points, the runs are made with a sample. The best one is improved there, and
+    goes on with all points.
+    """
+    points, k, sphere = view.points, view.plan.k, options["sphere"]
+    sample = points.sample(max(_MIN_SAMPLE, _SAMPLE_PER_CLUSTER * k))
+    if not isinstance(start.init, str):
+        return lloyd_on_vectors(points, start.given_vectors(view, sphere=sphere), **options)
+    if len(sample.vectors) == points.shape[0]:
+        starts = start.vectors(sample, k, sphere=sphere)
+        runs = [lloyd_on_vectors(points, vectors, **options) for vectors in starts]
+        return min(runs, key=lambda run: run.inertia)
+    # chords and single precision suffice for a start
+    sample = Sample(sample.vectors.astype(np.float32), sample.weights)
+    columns = {"weights": sample.weights, "captured": np.vecdot(sample.vectors, sample.vectors)}
+    by = replace(points.by, stored=True, dtype=np.dtype(np.float32))
+    part = Coordinates(ArrayRows.of(sample.vectors).zip(**columns), by)
+    flat = options | {"sphere": False, "callback": None}
+    runs = [lloyd_on_vectors(part, vectors, **flat) for vectors in start.vectors(sample, k)]
+    best = with_better_centers(part, min(runs, key=lambda run: run.inertia))
+    lengths = np.linalg.norm(best.centers, axis=1, keepdims=True)
+    centers = best.centers / np.where(lengths > 0, lengths, 1.0) if sphere else best.centers
+    return lloyd_on_vectors(points, centers, **options)
 
 
 def fit_centers(
@@ -216,15 +274,17 @@ def fit_centers(
     with rows_renumbered(canonical.index):
         view = fitted_view(canonical, kernel, plan, on_sphere=on_sphere, needs_gram=needs_gram)
         space = geometry(view, start.reseed)
-        centers = space.centers
-    starts = start.labels(space, plan.k)  # not renumbered: errors refer to rows of `init`
+    options: dict[str, Any] = {"max_iter": max_iter, "reseed": start.reseed, "callback": report}
+    best: Run | VectorRun
     progress.advance(GRAM_FRACTION, "Gram matrix" if view.points is None else "features")
-    with rows_renumbered(canonical.index):
-        runs = lloyd(
-            centers, starts, plan.k, max_iter=max_iter, reseed=start.reseed, callback=report
-        )
+    if view.points is None:
+        starts = start.labels(space, plan.k)  # not renumbered: errors refer to rows of `init`
+        with rows_renumbered(canonical.index):
+            runs = lloyd(space.centers, starts, plan.k, **options)
+        best = min(runs, key=lambda run: run.inertia)
+    else:
+        best = _best_run(view, start, options | {"sphere": on_sphere})
     progress.advance(1.0, "k-means")
-    best = min(runs, key=lambda run: run.inertia)
     labels, kept = numbered_by_first(best.labels)
     # coordinates do not span the points completely; add the squared lengths that they leave out
     missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
@@ -238,13 +298,36 @@ def fit_centers(
     )
     trace = {} if view.points is None else {"trace_error": view.trace_error}
     history = [entry | {"inertia": entry["inertia"] + missing} | trace for entry in best.history]
+    own = plan.name == "coordinates"
     found = {
+        "_masses_": best.masses[kept] if own and isinstance(best, VectorRun) else None,
         "inertia_": best.inertia + missing,
         "n_iter_": best.n_iter,
         "converged_": best.status.converged and view.status.converged,
         "history_": history,
     }
     return view.attributes() | space.attributes(best.centers, kept) | found, labels
+
+
+def updated_centers(model: Any, rows: Rows) -> dict[str, Any]:
+    """Return new attributes of a model whose centers have been moved towards a batch of rows."""
+    kernel, decoder, k = model.kernel_, model._decoder_, len(model.cluster_centers_)
+    points = prepared_points(kernel, model.X_fit_)
+    sphere = hasattr(model, "_squared_radius_")
+    radius = model._squared_radius_ if sphere else None
+    by = AnchorMap(kernel, points, decoder, rows.dtype, unit=sphere, radius=radius, explicit=True)
+    centers = model.cluster_centers_ / decoder[0, 0]  # the decoder is a multiple of the identity
+    masses, sums, scatters, *_ = rows.reduce(Assignment(by, centers, sphere, at_centers=sphere))
+    totals = model._masses_ + masses
+    rates = np.divide(masses, totals, out=np.zeros(k), where=totals > 0)
+    if sphere:
+        centers = geodesic_steps(centers, masses, sums, rates)
+    else:
+        means = sums / np.where(masses > 0, masses, 1.0)[:, None]
+        centers = centers + rates[:, None] * (means - centers)
+    found = {"cluster_centers_": centers * decoder[0, 0], "_masses_": totals}
+    found |= {} if sphere else {"_center_squares_": np.vecdot(centers, centers)}
+    return found | {"inertia_": float(scatters.sum()), "n_iter_": model.n_iter_ + 1}
 
 
 # ---------------------------------------------------------------------- new points
@@ -265,8 +348,18 @@ class _CombinedCenters:
     def products(self, rows: Any) -> NDArray[np.float64]:
         """Return the inner products of rows with the centers, shape (n_rows, n_centers)."""
         rows = rows if self.columns is None else rows[:, self.columns]
+        if _is_basis(self.kernel, self.points):
+            given = self.kernel.prepare(rows).coordinates
+            return np.asarray(given @ self.centers.T.astype(rows.dtype), dtype=np.float64)
         operator = cross_operator(self.kernel, rows, self.points)
         return np.asarray(operator @ self.centers.T, dtype=np.float64)
+
+
+def _is_basis(kernel: Kernel, points: Any) -> bool:
+    """Return whether fitted points are the standard basis, so that rows are coordinates."""
+    if not kernel.has_coordinates or scipy.sparse.issparse(points.coordinates):
+        return False
+    return np.array_equal(points.coordinates, np.eye(*points.coordinates.shape))
 
 
 @dataclass(frozen=True)
@@ -297,8 +390,9 @@ class SphereDistances(_CombinedCenters):
         kernel, points, radius = self.kernel, self.points, self.radius
         if self.decoder is not None:
             anchors = self.columns if points is None else points
+            own = _is_basis(kernel, points)
             to_features = AnchorMap(
-                kernel, anchors, self.decoder, rows.dtype, unit=True, radius=radius
+                kernel, anchors, self.decoder, rows.dtype, True, radius, explicit=own
             )
             cosines = to_features.block(rows).over_anchors(self.centers.T)
         else:

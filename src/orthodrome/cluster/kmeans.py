@@ -2,31 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice
+from .._core.memory import parse_bytes
 from .._core.parameters import choice, integer
 from .._core.progress import tracked
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, nystroem_or, rows_of
+from ..base import (
+    SOLVER_PARAMETERS,
+    KernelEstimator,
+    canonical_of,
+    in_given_order,
+    last_fit_kept,
+    nystroem_or,
+    rows_of,
+)
+from ..eigen import Nystroem
 from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile, profile_of
-from ..plan import plan_fit
+from ..plan import Plan, Request, plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.lloyd import SEEDINGS
 from . import centers as geometries
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+
+
+def _has_partial_fit(estimator: Any) -> bool:
+    """Return True if the kernel has coordinates; raise an AttributeError otherwise."""
+    own = getattr(estimator._kernel_object(), "has_coordinates", False)
+    if own and getattr(estimator, "centers", "intrinsic") == "intrinsic":
+        return True
+    raise AttributeError(
+        f"{type(estimator).__name__} has partial_fit only with a linear or cosine kernel, and with "
+        "centers='intrinsic' on the sphere."
+    )
 
 
 class CenterClustering(
@@ -52,6 +76,7 @@ class CenterClustering(
     n_anchors_: int | None = None
     anchor_indices_: NDArray[np.intp] | None = None
     _decoder_: NDArray[np.float64] | None = None
+    _masses_: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -105,19 +130,25 @@ class CenterClustering(
     def _check_rows(self, kernel: Kernel, rows: Rows) -> None:
         """Raise if the kernel or its data are not supported."""
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+    def _fit(self, X: Any, sample_weight: ArrayLike | None, *, partial: bool = False) -> None:
         self._check_parameters()
         owner, kernel, geometry = type(self).__name__, self._kernel_object(), self._geometry()
         rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
         self._check_rows(kernel, rows)
-        canonical = canonical_of(rows, kernel)
+        in_blocks = rows.mapped and kernel.has_coordinates and not self._fits_memory(rows)
+        canonical = in_given_order(rows) if in_blocks else canonical_of(rows, kernel)
         k = check_n_clusters(canonical, self.n_clusters, owner)
         request: dict[str, Any] = {"n_components": k, "eigenpairs": False}
         if not geometry.needs_gram:
             request |= {"solver": "dense", "storage": "recompute"}
         elif isinstance(self.solver, str) and self.solver == "exact":
             request["solver"] = "dense"
-        plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
+        if partial:
+            plan = self._plan_of_coordinates(rows, k)
+        else:
+            plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
+        if in_blocks and plan.name == "coordinates" and self.storage == "auto":
+            plan = replace(plan, storage="recompute")
         reseed = getattr(self, "reseed_empty", True)
         start = geometries.Start(
             self.n_clusters, self.init, reseed, self.n_init, self.random_state, owner
@@ -126,10 +157,58 @@ class CenterClustering(
             attributes, labels = geometries.fit_centers(
                 canonical, kernel, geometry, plan, start, self.max_iter, progress
             )
+        self._masses_ = None
         self.__dict__.update(attributes)
         nearest = self._nearest()
         labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
         self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
+
+    def _fits_memory(self, rows: Rows) -> bool:
+        """Return whether copies of the rows fit in the memory budget."""
+        size = math.prod(rows.shape) * rows.dtype.itemsize
+        return 4 * size <= parse_bytes(self.memory_budget)
+
+    def _plan_of_coordinates(self, rows: Rows, k: int) -> Plan:
+        """Return the plan of the first batch, which uses the coordinates of the kernel."""
+        solver = Nystroem(anchors=np.eye(rows.shape[1], dtype=rows.dtype), sphere="angles")
+        request = Request.of(self, n_components=k, eigenpairs=False)
+        reason = "partial_fit uses the coordinates of the kernel"
+        return Plan("coordinates", "coordinates", solver, k, "memory", 1, 0, reason, request)
+
+    @available_if(_has_partial_fit)
+    def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Update the centres with a batch of rows, as mini-batch k-means does.
+
+        Only linear and cosine kernels have this method, and, on the sphere, only intrinsic centres.
+        The first batch is fitted as by :meth:`fit`; it should be large enough to contain all
+        clusters. Every later batch moves each centre towards the mean of its new points, by the
+        fraction of these among all its points so far. `labels_` and `inertia_` are those of the
+        last batch. After a :meth:`fit` with coordinates, the centres are updated.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of a batch.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        with last_fit_kept(self):
+            if getattr(self, "_masses_", None) is None:
+                self._fit(X, sample_weight, partial=True)
+            else:
+                rows = as_rows(X, self.kernel_, self, reset=False)
+                batch = rows.weighted(sample_weight, type(self).__name__)
+                with single_threaded_blas():
+                    self.__dict__.update(geometries.updated_centers(self, batch))
+                self.labels_ = rows.map(self._nearest())
+        return self
 
     def _nearest(self) -> Any:
         """Return the map from blocks of rows to the indices of the nearest centers."""
@@ -227,7 +306,8 @@ n_features), default="k-means++"
         distance from the previous ones in feature space. "farthest-first": points farthest from the
         previous ones. "random": random points. An array gives the centres themselves.
     n_init : int, default=10
-        Number of runs from different starts; the run with the smallest inertia is kept.
+        Number of runs from different starts; the run with the smallest inertia is kept. With
+        coordinates and many rows, the runs use a sample (see the notes).
     max_iter : int, default=300
         Maximum number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
@@ -293,6 +373,13 @@ n_features), default="k-means++"
     centres lie in the span of the anchors. `inertia_`, :meth:`transform` and :meth:`score` measure
     distances from the exact feature vectors. With as many anchors as the rank of the Gram matrix,
     the result is exact.
+
+    With a linear or cosine kernel and many more rows than columns, rows are their own coordinates,
+    and an iteration is one pass over them with one matrix product; with nystroem, features take
+    their place. Beyond 64 rows per cluster, and 4096 rows, the runs use a sample of that size. The
+    best one is improved there, as long as merging two clusters and splitting another one helps.
+    Then it continues with all rows. A memory map that exceeds a quarter of `memory_budget` is read
+    in blocks, without merging equal rows. :meth:`partial_fit` updates the centres with batches.
 
     If the kernel is not positive definite, squared distances may be negative and the iteration may
     not converge; it then stops at `max_iter`, with a warning.
@@ -369,7 +456,8 @@ class HypersphericalKMeans(CenterClustering):
         Algorithm 2, a pre-image centre stays where it is, and clusters that end empty are dropped,
         with a warning.
     n_init : int, default=10
-        Number of runs from different starts; the run with the smallest inertia is kept.
+        Number of runs from different starts; the run with the smallest inertia is kept. With
+        coordinates and many rows, the runs use a sample (see the notes).
     max_iter : int, default=300
         Maximum number of iterations of a run.
     solver : {"auto", "exact", "nystroem"} or Nystroem, default="auto"
@@ -438,6 +526,13 @@ class HypersphericalKMeans(CenterClustering):
 
     Equal rows are first merged, adding their weights, and sorted. So a weight of 2 gives exactly
     the same result as repeating the row, and the order of rows does not matter.
+
+    With a linear or cosine kernel and many more rows than columns, rows are their own coordinates,
+    and an iteration is one pass over them with one matrix product; with nystroem, features take
+    their place. Beyond 64 rows per cluster, and 4096 rows, the runs use a sample of that size. The
+    best one is improved there, as long as merging two clusters and splitting another one helps.
+    Then it continues with all rows. A memory map that exceeds a quarter of `memory_budget` is read
+    in blocks, without merging equal rows. :meth:`partial_fit` updates the centres with batches.
 
     With nystroem, the features of training and new points are normalised.
 
@@ -512,8 +607,8 @@ class HypersphericalKMeans(CenterClustering):
     def _geometry(self) -> type[geometries.Inputs | geometries.Sphere]:
         return geometries.Inputs if self.centers == "preimage" else geometries.Sphere
 
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        super()._fit(X, sample_weight)
+    def _fit(self, X: Any, sample_weight: ArrayLike | None, *, partial: bool = False) -> None:
+        super()._fit(X, sample_weight, partial=partial)
         if self._centers_are_inputs_:
             self.cluster_centers_ = in_form_of(self.cluster_centers_, X)
 

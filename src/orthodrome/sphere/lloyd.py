@@ -19,9 +19,14 @@ from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..gram import GramOperator
 from ._descent import bending
 
-# A Karcher mean has converged if the norm of its gradient, in radians, is at most _GRADIENT_TOL, or
-# has not decreased for _PATIENCE iterations.
-_GRADIENT_TOL, _PATIENCE = 1e-10, 3
+NO_MEAN = (
+    "The points of a cluster cancel, as antipodal points do, and have no mean. Choose another "
+    "init, more clusters or another kernel."
+)
+
+# A Karcher mean has converged if the norm of its gradient, in radians, is at most GRADIENT_TOL, or
+# has not decreased for PATIENCE iterations.
+GRADIENT_TOL, PATIENCE = 1e-10, 3
 # Maximum size of a matrix with a column for each cluster of the runs that advance together.
 _MAX_ENTRIES = 2**22
 
@@ -343,10 +348,7 @@ class GeodesicCenters(_GramCenters):
         first = run.fresh & ~empty
         squares = np.einsum("ic,ic->c", columns[:, first], products[:, first])
         if np.any(squares <= 64 * self.eps):
-            raise ValueError(
-                "The points of a cluster cancel, as antipodal points do, and have no mean. Choose "
-                "another init, more clusters or another kernel."
-            )
+            raise ValueError(NO_MEAN)
         means.coefficients[:, first] = columns[:, first] / np.sqrt(squares)
         means.cosines[:, first] = products[:, first] / np.sqrt(squares)
         later = ~run.fresh & ~empty
@@ -361,8 +363,8 @@ class GeodesicCenters(_GramCenters):
         largest = float(means.gradient_norms.max())
         means.idle = 0 if largest < 0.9 * means.smallest else means.idle + 1
         means.smallest = min(means.smallest, largest)
-        run.settled = largest <= _GRADIENT_TOL or (
-            bool(np.isfinite(largest)) and means.idle >= _PATIENCE
+        run.settled = largest <= GRADIENT_TOL or (
+            bool(np.isfinite(largest)) and means.idle >= PATIENCE
         )
 
     def _step(self, run: Run, which: Array, columns: Floats, products: Floats) -> None:
@@ -453,11 +455,12 @@ def random_points(
     squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
 ) -> Indices:
     """Draw distinct points, with probabilities proportional to the weights."""
+    k = min(k, int(np.count_nonzero(weights)))
     return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
 
 
-#: Functions that choose k points. The first two return fewer if all other points coincide with
-#: the chosen ones.
+#: Functions that choose k points, or fewer if all other points coincide with the chosen ones or
+#: have weight 0.
 SEEDINGS = {
     "k-means++": k_means_plus_plus,
     "farthest-first": farthest_first,

@@ -125,10 +125,11 @@ def read_data(
     -----
     *Text tables* may be separated by commas, semicolons, tabs, bars (|) or blanks. The separator is
     the first that splits the first records into equally many cells. Unless it is the comma, numbers
-    may have decimal commas. If the first line has only numbers, there is no header and the columns
-    are called x1, x2, …; except for 0, 1, 2, …, which pandas writes for columns without names. The
-    encoding is UTF-8, or UTF-16 with a byte order mark. Other files are read as Windows-1252, with
-    a remark in `notes` of the result.
+    may have decimal commas. A first line ``sep=;`` declares the separator. Lines before the header
+    that begin with # are comments. If the first line has only numbers, there is no header and the
+    columns are called x1, x2, …; except for 0, 1, 2, …, which pandas writes for columns without
+    names. The encoding is UTF-8, or UTF-16 with a byte order mark. Other files are read as
+    Windows-1252, with a remark in `notes` of the result.
 
     *Arrays* of shape (n, d) are tables; arrays of shape (n, k, 2) or (n, k, 3) are landmarks. In a
     .npz file the data are the array X, or else the only array with two or three dimensions.

@@ -76,8 +76,10 @@ def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
     """Return new rows as numbers, treated like the training data."""
     _check(raw)
     notes = []
-    n_gaps = _incomplete(cleaner.missing_cells(raw.values), raw).sum()
+    cells = cleaner.missing_cells(raw.values)
+    n_gaps = _incomplete(cells, raw).sum()
     if n_gaps:
+        _check_empty_rows(cleaner, raw, cells)
         notes.append(
             f"{n_gaps} of {len(raw.ids)} rows have missing cells, which were replaced by the "
             f"{cleaner.missing} of the training data."
@@ -93,6 +95,22 @@ def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
         where = f"{raw.path}, {raw.locate(int(np.argmax(unlabelled)))}"
         raise checks.missing_label(where, raw.label_name or "")
     return _as_data(raw, cleaner, np.arange(len(raw.ids)), notes)
+
+
+def _check_empty_rows(
+    cleaner: TableCleaner, raw: RawTable, cells: dict[str, NDArray[np.bool_]]
+) -> None:
+    """Raise if a row has no value in any column of the model."""
+    used = cleaner.feature_names_in_[cleaner.used_columns()]
+    columns = [cells[name] if name in cells else raw.values[name].isna() for name in used]
+    empty = np.flatnonzero(np.all(columns, axis=0))
+    if len(empty):
+        places = ", ".join(raw.locate(int(row)) for row in empty[:5])
+        more = f" and {len(empty) - 5} more" if len(empty) > 5 else ""
+        raise InputError(
+            f"{raw.path}, {places}{more}: all cells in the columns of the model are missing. Fill "
+            "them in, or remove the rows."
+        )
 
 
 def _as_data(raw: RawTable, cleaner: TableCleaner, rows: Indices, notes: Sequence[str]) -> Data:

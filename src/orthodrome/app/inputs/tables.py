@@ -8,6 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,6 +38,8 @@ _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe
 _BYTES_PER_ROW, _BYTES_PER_COLUMN = 200, 7000
 _COPIES = 3  # copies in memory: what pandas reads, the columns, and the final array
 _MISSING_CELLS = sorted({form for cell in MISSING for form in (cell, cell.upper(), cell.title())})
+# The first line of some files for Excel.
+_DECLARED_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 
 
@@ -206,7 +209,10 @@ def _is_formula(text: str) -> bool:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text table. Records are read from the file each time they are iterated over."""
+    """A text table. Records are read from the file each time they are iterated over.
+
+    The first `skipped` lines are not part of the table.
+    """
 
     path: str
     encoding: str
@@ -214,12 +220,18 @@ class TextTable:
     names: tuple[str, ...] = ()
     has_header: bool = False
     notes: tuple[str, ...] = ()
+    skipped: int = 0
 
     def open(self) -> TextIO:
-        """Open the file."""
+        """Open the file at the first line of the table."""
         # five bytes are undefined in cp1252; replace them so that numbers can still be read
         errors = "replace" if self.encoding == "cp1252" else "strict"
-        return open(self.path, encoding=self.encoding, errors=errors, newline="")
+        file = open(  # noqa: SIM115, the caller closes it
+            self.path, encoding=self.encoding, errors=errors, newline=""
+        )
+        for _ in range(self.skipped):
+            file.readline()
+        return file
 
     def raw_records(self, file: TextIO) -> Iterator[tuple[int, list[str]]]:
         """Yield, for each record that is not blank, the number of its first line and its cells."""
@@ -228,7 +240,7 @@ class TextTable:
         reader = csv.reader(
             lines if self.separator == _BLANKS else file, delimiter=self.separator, strict=True
         )
-        line = 1
+        line = self.skipped + 1
         while True:
             try:
                 cells = next(reader, None)
@@ -241,7 +253,12 @@ class TextTable:
                 return
             if any(cell.strip() for cell in cells):
                 yield line, cells
-            line = reader.line_num + 1
+            line = self.skipped + reader.line_num + 1
+
+    def first_record(self) -> tuple[int, list[str]]:
+        """Return the line number and the cells of the first record; no cells if there is none."""
+        with self.open() as file:
+            return next(self.raw_records(file), (1, []))
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line number and the cells of each record after the header."""
@@ -271,13 +288,19 @@ class TextTable:
 def open_table(path: Path) -> TextTable:
     """Find the encoding, the separator and the header of a text file."""
     encoding, notes = _encoding(path)
-    bare = TextTable(str(path), encoding, _separator(str(path), encoding))
-    with bare.open() as file:
-        line, cells = next(bare.raw_records(file), (1, []))
+    skipped, comment, declared = _preamble(str(path), encoding)
+    separator = declared or _separator(str(path), encoding, skipped)
+    bare = TextTable(str(path), encoding, separator, skipped=skipped)
+    line, cells = bare.first_record()
+    decimal = "." if separator == "," else ","
+    width = len(comment.split(None if separator == _BLANKS else separator))
+    has_number = any(is_number(cell.replace(decimal, ".", 1)) for cell in cells)
+    if comment and width == len(cells) and has_number:  # a header, whose first name begins with #
+        bare = replace(bare, skipped=skipped - 1)
+        line, cells = bare.first_record()
     if not cells:
         raise InputError(f"{path} is empty. A table needs a header and one line for each row.")
     names = [restore_formula(cell.strip()) for cell in cells]
-    decimal = "." if bare.separator == "," else ","
     # pandas writes 0, 1, 2, … for columns without names
     is_default = len(names) > 2 and names == [str(number) for number in range(len(names))]
     has_header = is_default or not all(is_number(name.replace(decimal, ".", 1)) for name in names)
@@ -341,14 +364,32 @@ def _encoding(path: Path) -> tuple[str, list[str]]:
     return "cp1252", [note]
 
 
-def _separator(path: str, encoding: str) -> str:
+def _preamble(path: str, encoding: str) -> tuple[int, str, str | None]:
+    """Return the number of lines before the table, the last comment, and the declared separator.
+
+    Comments begin with #; the last one is "" unless the table follows it. The first line may
+    declare the separator, as in ``sep=;``.
+    """
+    skipped, comment, declared = 0, "", None
+    with TextTable(path, encoding, ",").open() as file, suppress(UnicodeError):
+        for line in file:
+            found = None if skipped else _DECLARED_SEPARATOR.fullmatch(line.rstrip("\r\n"))
+            if found and found[1] in _SEPARATORS:
+                declared = found[1]
+            elif line.strip() and not line.startswith("#"):
+                break
+            skipped, comment = skipped + 1, line if line.startswith("#") else ""
+    return skipped, comment, declared
+
+
+def _separator(path: str, encoding: str, skipped: int) -> str:
     """Return the first separator that splits the first records into the same number of cells.
 
     If there is none, the table has one column, or ragged lines, which raise an error later.
     """
     widest, best = 0, ","
     for separator in _SEPARATORS:
-        table = TextTable(path, encoding, separator)
+        table = TextTable(path, encoding, separator, skipped=skipped)
         try:
             with table.open() as file:
                 records = islice(table.raw_records(file), _SNIFFED_RECORDS)

@@ -1,0 +1,146 @@
+"""k-means of directions by their coordinates: against the Gram matrix, kinds of rows, batches."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from laws_cluster import same_partition
+from laws_sphere import DTYPES, slow_karcher_mean, unit
+from orthodrome import HypersphericalKMeans, KernelKMeans
+
+K, D = 12, 24
+MODELS = {"flat": KernelKMeans(), "intrinsic": HypersphericalKMeans(centers="intrinsic")}
+every_kind = pytest.mark.parametrize("kind", MODELS)
+
+
+def model(kind, k=K, **options):
+    """The estimator of a geometry, with one start."""
+    given = {"n_clusters": k, "kernel": "cosine", "n_init": 1, "random_state": 0}
+    return MODELS[kind].__class__(**MODELS[kind].get_params() | given | options)
+
+
+def directions(n=6000, noise=0.12, seed=0, dtype=np.float64):
+    """Unit vectors about K random directions, and their groups."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(K, size=n)
+    centers = unit(np.random.default_rng(99).standard_normal((K, D)))
+    return unit(centers[y] + noise * rng.standard_normal((n, D))).astype(dtype), y
+
+
+def inputs_of(fitted, X):
+    """The centres as vectors of the input space."""
+    return fitted.cluster_centers_ @ (np.eye(D) if fitted.n_anchors_ else fitted.X_fit_)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("noise", [0.12, 0.5])  # groups that are apart, and that overlap
+@every_kind
+def test_equals_lloyd_on_the_gram_matrix(kind, noise, dtype):
+    X, y = directions(500, noise)
+    w = np.random.default_rng(1).integers(0, 4, len(X))
+    init = np.array([X[y == c][0] for c in range(K)])
+    ours = model(kind, init=init).fit(X.astype(dtype), sample_weight=w)
+    exact = model(kind, solver="exact", init=init).fit(X, sample_weight=w)
+    assert (ours.n_anchors_, exact.n_anchors_) == (D, None)
+    if kind == "intrinsic" and dtype == np.float64:  # other steps may lead to another minimum
+        for c, center in enumerate(inputs_of(ours, X)):
+            members = (ours.labels_ == c) & (w > 0)
+            mean = slow_karcher_mean(X[members], w[members] / w[members].sum())
+            np.testing.assert_allclose(center, mean, rtol=0, atol=1e-8)
+    if noise == 0.12 or (kind == "flat" and dtype == np.float64):
+        np.testing.assert_array_equal(ours.labels_, exact.labels_)
+        tol = 1e-8 if dtype == np.float64 else 1e-5
+        np.testing.assert_allclose(inputs_of(ours, X), inputs_of(exact, X), rtol=0, atol=tol)
+        assert ours.inertia_ == pytest.approx(exact.inertia_, rel=tol)
+    assert ours.converged_
+    assert np.all(np.diff([entry["inertia"] for entry in ours.history_]) <= 1e-5)
+    np.testing.assert_array_equal(ours.predict(X.astype(dtype)), ours.labels_)
+
+
+@every_kind
+def test_many_rows_start_from_a_sample(kind, tmp_path):
+    X, y = directions()
+    ours = model(kind).fit(X)
+    assert adjusted_rand_score(ours.labels_, y) == 1.0
+    exact = model(kind, init=np.array([X[y == c][0] for c in range(K)])).fit(X)
+    np.testing.assert_allclose(ours.inertia_, exact.inertia_, rtol=1e-9)
+    order = np.random.default_rng(0).permutation(len(X))
+    twice = model(kind).fit(np.tile(X[order], (2, 1)))
+    np.testing.assert_array_equal(twice.labels_, np.tile(ours.labels_[order], 2))
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    da = pytest.importorskip("dask.array")
+    kinds = {
+        "memory map": model(kind, memory_budget="1MiB").fit(mapped),
+        "batches": model(kind).fit([X[:2500], X[2500:]]),
+        "dask": model(kind).fit(da.from_array(X, chunks=(2000, -1))),
+        "single": model(kind).fit(X.astype(np.float32)),
+    }
+    for name, other in kinds.items():
+        assert same_partition(np.asarray(other.labels_), ours.labels_), name
+        assert other.inertia_ == pytest.approx(ours.inertia_, rel=1e-5), name
+        assert other.converged_, name
+
+
+@every_kind
+def test_partial_fit_approaches_fit(kind):
+    X, y = directions(8000)
+    first = model(kind, n_init=5).partial_fit(X[:2000])
+    np.testing.assert_array_equal(first.labels_, model(kind, n_init=5).fit(X[:2000]).labels_)
+    ours = model(kind, n_init=5)
+    for start in range(0, len(X), 2000):
+        w = np.full(2000, 0.5)
+        ours.partial_fit(X[start : start + 2000], sample_weight=w)
+        assert len(ours.labels_) == 2000
+        score = ours.score(X[start : start + 2000], sample_weight=w)
+        assert -ours.inertia_ == pytest.approx(score, rel=0.02)
+    whole = model(kind, n_init=5).fit(X)
+    np.testing.assert_allclose(ours._masses_, 4000 / K, rtol=0.2)
+    assert adjusted_rand_score(ours.predict(X), y) == 1.0
+    assert ours.score(X) == pytest.approx(whole.score(X), rel=1e-3)
+    if kind == "flat":  # means of all rows, because no label changed
+        means = [X[ours.predict(X) == c].mean(axis=0) for c in range(K)]
+        np.testing.assert_allclose(ours.cluster_centers_, means, atol=1e-10)
+    before = ours.cluster_centers_.copy()
+    with pytest.raises(ValueError, match="features"):
+        ours.partial_fit(X[:, :5])
+    np.testing.assert_array_equal(ours.cluster_centers_, before)
+
+
+def test_only_kernels_with_coordinates_have_partial_fit():
+    for other in (KernelKMeans(), HypersphericalKMeans(kernel="cosine")):
+        assert not hasattr(other, "partial_fit")
+    with pytest.raises(ValueError, match="must not exceed"):
+        model("flat").partial_fit(directions(K - 1)[0])
+
+
+@every_kind
+def test_difficult_directions(kind):
+    X, _ = directions(200)
+    with pytest.raises(ValueError, match="must not exceed"):
+        model(kind).fit(X[: K - 1])
+    with pytest.raises(ValueError, match="NaN"):
+        model(kind).fit(np.where(np.arange(200)[:, None] == 7, np.nan, X))
+    with pytest.warns(Warning, match=r"found 2 of n_clusters=12"):
+        few = model(kind).fit(np.repeat(X[:2], 60, axis=0))
+    assert same_partition(few.labels_, np.repeat([0, 1], 60))
+    assert few.inertia_ == pytest.approx(0, abs=1e-9)
+    opposite = np.concatenate([X[:40], -X[:40]])
+    two = model(kind, 2, n_init=5).fit(np.tile(opposite, (2, 1)))
+    assert set(two.labels_) == {0, 1}
+    if kind == "intrinsic":
+        with pytest.raises(ValueError, match="at row 3 of X"):
+            model(kind).fit(np.where(np.arange(200)[:, None] == 3, 0.0, X))
+        with pytest.raises(ValueError, match="cancel"):
+            model(kind, 1, init=X[:1]).fit(opposite)
+
+
+@every_kind
+def test_empty_clusters_restart(kind):
+    X, _ = directions(2000)
+    init = np.concatenate([np.repeat(X[:1], K - 1, axis=0), [-X[0]]])
+    ours = model(kind, init=init).fit(X)
+    assert len(np.unique(ours.labels_)) == K
+    da = pytest.importorskip("dask.array")
+    lazy = model(kind, init=init).fit(da.from_array(X, chunks=(700, -1)))
+    assert same_partition(np.asarray(lazy.labels_), ours.labels_)
