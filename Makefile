@@ -8,9 +8,6 @@ BENCH ?=
 # Test processes side by side; each computes with one thread, so that they do not compete for the cores.
 WORKERS ?= auto
 
-# Scripts of experiments/, in the order of `make experiments`.
-EXPERIMENTS := kpga/sphere kpga/faces kpga/clustering kha/usps kha/gains kha/starts kha/clustering kha/patches kha/denoising kha/motion rkhs_geo/preimages rkhs_geo/clustering rkhs_geo/classification rkpns/variance rkpns/neighborhoods rkpns/classification krrc/passiflora
-
 VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -24,7 +21,7 @@ python_state = $(shell $(PYTHON) -c 'import sys, venv, ensurepip; print("ok" if 
 check_python = $(if $(filter ok,$(python_state)),,$(error orthodrome needs python3 >= 3.11 with venv (Debian: apt install python3-venv), or PYTHON=/path/to/another/python3))
 
 .DEFAULT_GOAL := help
-.PHONY: demo test test-all test-wheel test-oldest coverage lint format bench bench-full bench-r experiments reproduce reproduce-full docs clean help moved
+.PHONY: demo test test-all test-wheel test-oldest coverage lint format bench bench-full bench-r reproduce reproduce-full docs clean help moved
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -65,14 +62,10 @@ bench-full: $(STAMP) ## measure everything: a million points, all of MNIST, grow
 bench-r: $(STAMP) ## compare with R's kernlab::kha as well (says how to install it)
 	@$(RUN) benchmarks/run.py r_kernlab
 
-experiments: $(STAMP) ## run the papers' experiments on the data in ORTHODROME_DATA (default ../shared/data)
-	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; \
-	set -e; for name in $(EXPERIMENTS); do $(RUN) experiments/$$name.py; done
-
 reproduce: $(STAMP) ## run every paper's experiments quickly and write reproduction/index.html
 	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; $(RUN) experiments/reproduce.py
 
-reproduce-full: $(STAMP) ## run the papers' protocols (hours), and write experiments/RESULTS.md too
+reproduce-full: $(STAMP) ## run what is missing of the papers' protocols (hours), and write experiments/RESULTS.md
 	@export ORTHODROME_DATA="$${ORTHODROME_DATA:-../shared/data}"; $(RUN) experiments/reproduce.py --full
 
 docs: $(DOCS_STAMP) ## build the documentation with its gallery into docs/_build/html

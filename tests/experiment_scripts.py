@@ -1,10 +1,9 @@
-"""The scripts of an experiment, as modules that find each other."""
+"""The modules of the experiments, importable as they are when the runner loads them."""
 
 import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,21 +12,17 @@ from real_data import REPOSITORY, real_folder
 
 
 @contextmanager
-def experiment_scripts(
-    paper: str, *names: str, folder: Path | None = None
-) -> Iterator[SimpleNamespace]:
-    """Import scripts of a folder of experiments, its ``common`` and ``pages``; forget them after.
-
-    Folders have modules of the same names, so only one of them can be imported at a time. `folder`
-    is where they are if it is a copy.
-    """
-    own = ("common", *names)
+def experiment_modules(*names: str) -> Iterator[SimpleNamespace]:
+    """Import modules such as ``kha.usps``; attributes are their last names. Forget them after."""
+    before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORTHODROME_DATA", str(real_folder()))
-        patch.syspath_prepend(str(folder or REPOSITORY / "experiments" / paper))
+        patch.syspath_prepend(str(REPOSITORY / "experiments"))
         try:
-            found = {name: importlib.import_module(name) for name in own}
-            yield SimpleNamespace(pages=importlib.import_module("pages"), **found)
+            found = {name.split(".")[-1]: importlib.import_module(name) for name in names}
+            yield SimpleNamespace(**found)
         finally:
-            for name in own:
-                sys.modules.pop(name, None)
+            folder = str(REPOSITORY / "experiments")
+            for name in set(sys.modules) - before:
+                if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
+                    del sys.modules[name]

@@ -18,7 +18,6 @@ PAGES = (
     "CITATION.cff",
     "benchmarks/RESULTS.md",
     "experiments/RESULTS.md",
-    "experiments/*/*.md",
 )
 _LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)")
 

@@ -4,171 +4,165 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from orthodrome.eigen import HebbianResult, hebbian
+from orthodrome.eigen import HebbianResult, Krylov, hebbian
 from orthodrome.gram import Centered, DenseGram
 from orthodrome.kernels import Kernel
 from orthodrome.metrics import excess_reconstruction_error
-from orthodrome.plots.palette import COLORS, MARKERS
+from orthodrome.preimage.domains import Vectors
+from orthodrome.preimage.fixed_point import fixed_point
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))  # where pages.py is
-
-import pages
-from pages import (  # noqa: F401 (the scripts of this folder take them from here)
-    Row,
-    command_line,
-    count,
-    error_of_mean,
-    load,
-    median_and_range,
-    new_figure,
-    paired,
-    plain,
-    published,
-    read_rows,
-    record,
-    scientific,
-    side_by_side,
-    table,
-    timed,
-    write_rows,
-)
-
-METHODS = {"constant": "KHA", "t": "KHA/t", "et": "KHA/et", "smd": "KHA-SMD"}
-# colour and marker of each method, the same in every figure
-STYLES = {
-    name: (COLORS[i], MARKERS[i])
-    for i, name in enumerate(
-        (
-            "KHA/et",
-            "KHA/t",
-            "KHA",
-            "KHA-SMD",
-            "block Krylov from a pilot",
-            "KHA/et from a pilot",
-            "block Krylov",
-        )
-    )
-}
-
-publish = partial(pages.publish, HERE)
-
-
-# ---------------------------------------------------------------------------- data and problems
-
-
-def usps_subset(per_digit: int = 100) -> NDArray[np.float64]:
-    """The first so many training images of each digit, in the order of the file."""
-    usps = load("usps")
-    first = [np.flatnonzero(usps.y_train == digit)[:per_digit] for digit in range(10)]
-    return usps.X_train[np.sort(np.concatenate(first))].astype(np.float64)
+METHODS = {"KHA": "constant", "KHA/t": "t", "KHA/et": "et", "KHA-SMD": "smd"}
+# when eigenvalues in the gains are estimated (§3 and Algorithm 1 differ), and the first log-gain
+UPDATES = {"λ once per pass": "pass", "λ at each step": "step"}
+RHO0 = {"ρ_0 = 1 as printed": 1.0, "ρ_0 = 0": 0.0}
+WAYS = tuple(itertools.product(UPDATES, RHO0))
 
 
 @dataclass(frozen=True)
 class Problem:
     """A centred Gram matrix, how many components to find, and the least error of so many."""
 
-    name: str
     operator: DenseGram
     n_components: int
     minimal: float
     eigenvalues: NDArray[np.float64]  # the leading ones
-    mean_square: float  # of k'(x, x)
+    exact: NDArray[np.float64]  # coefficients of the exact components
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: NDArray[Any], n_components: int) -> Problem:
+        """Return the problem of kernel PCA of these data."""
+        matrix = Centered(DenseGram(kernel.fit(X)(X))).toarray()
+        operator = DenseGram((matrix + matrix.T) / 2, check=False)
+        del matrix
+        pairs = Krylov(tol=1e-10, random_state=0).solve(operator, n_components)
+        left = float(np.vdot(operator.matrix, operator.matrix) - np.sum(pairs.values**2))
+        exact = (pairs.vectors / np.sqrt(pairs.values)).T
+        return cls(operator, n_components, math.sqrt(left), pairs.values, exact)
+
+    @property
+    def mean_square(self) -> float:
+        """The mean of k'(x, x)."""
+        return float(np.mean(self.operator.diagonal()))
 
     @property
     def error_of_nothing(self) -> float:
         """The excess error of no components at all."""
         return float(np.linalg.norm(self.operator.matrix)) / self.minimal - 1
 
-
-def make_problem(name: str, K: NDArray[np.float64], n_components: int) -> Problem:
-    """Centre a Gram matrix and find its least error by LAPACK."""
-    centered = Centered(DenseGram(K)).toarray()
-    centered = (centered + centered.T) / 2
-    values = np.linalg.eigvalsh(centered)[::-1]
-    return Problem(
-        name=name,
-        operator=DenseGram(centered, check=False),
-        n_components=n_components,
-        minimal=float(np.linalg.norm(values[n_components:])),
-        eigenvalues=values[:n_components],
-        mean_square=float(np.trace(centered)) / len(K),
-    )
+    def excess(self, coefficients: NDArray[Any] | None) -> float:
+        """The excess error (eq. 22); infinite if larger than that of nothing: a divergence."""
+        if coefficients is None:
+            return math.inf
+        error = excess_reconstruction_error(self.operator, coefficients, minimal=self.minimal)
+        return error if error < self.error_of_nothing else math.inf
 
 
-def kernel_problem(name: str, X: NDArray[Any], kernel: Kernel, n_components: int) -> Problem:
-    """The problem of kernel PCA of these data."""
-    return make_problem(name, kernel.fit(X)(X), n_components)
+def cleaned(
+    problem: Problem, kernel: Kernel, X: NDArray[Any], coefficients: NDArray[Any]
+) -> NDArray[Any]:
+    """Pre-images of points projected on components as they come (eq. 22).
+
+    With c = AᵀAK'e_i of a point, its projection is Σ β_n Φ(x_n), β = c - mean(c) + 1/l.
+    """
+    projections = (problem.operator @ coefficients.T).T
+    found = np.empty_like(X)
+    for rows in np.array_split(np.arange(len(X)), max(1, len(X) // 1000)):
+        expansion = projections[:, rows].T @ coefficients
+        expansion += 1 / len(X) - expansion.mean(axis=1, keepdims=True)
+        ends = fixed_point(Vectors(kernel, X), expansion, X[rows], tol=1e-4, max_iter=500)
+        found[rows] = ends.points
+    return found
 
 
-# ---------------------------------------------------------------------------- runs
-
-
-def run(problem: Problem, n_passes: int, **options: Any) -> HebbianResult:
-    """Make exactly so many passes, as the iterates come; divergences are in the history."""
-    fixed = {"tol": 0.0, "polish": False, "start": "orthonormal", "eigenvalue_updates": "pass"}
-    options = fixed | options
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return hebbian(problem.operator, problem.n_components, n_passes=n_passes, **options)
-
-
-def excess(problem: Problem, result: HebbianResult) -> float:
-    """The excess error of a result as it is; infinite where the run diverged."""
-    if result.status.name == "DIVERGED":
-        return math.inf
-    return excess_of(problem, result.coefficients)
-
-
-def excess_of(problem: Problem, coefficients: NDArray[Any]) -> float:
-    """The excess error of coefficients (eq. 22)."""
-    return excess_reconstruction_error(problem.operator, coefficients, minimal=problem.minimal)
-
-
-def final_excess(problem: Problem, n_passes: int, **options: Any) -> float:
-    """The excess error after so many passes; infinite where the run diverged."""
-    return excess(problem, run(problem, n_passes, **options))
-
-
-def curve(problem: Problem, marks: Sequence[int], **options: Any) -> list[float]:
-    """The excess error after these numbers of passes; infinite from a divergence on."""
-    errors: list[float] = []
-    result = None
+def followed(
+    problem: Problem, marks: Sequence[int], seed: int, options: dict[str, Any]
+) -> Iterator[NDArray[Any] | None]:
+    """The coefficients after these numbers of passes, as they come; None from a divergence on."""
+    result: HebbianResult | None = None
+    fixed = {"tol": 0.0, "polish": False, "start": "paper", "eigenvalue_updates": "pass"}
     for before, mark in itertools.pairwise([0, *marks]):
-        if errors and math.isinf(errors[-1]):
-            errors.append(math.inf)
-            continue
-        # a run that goes on from a result is the same as one that was never stopped
-        result = run(problem, mark - before, initial=result, **options)
-        errors.append(excess(problem, result))
-    return errors
+        if result is None or result.status.name != "DIVERGED":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                result = hebbian(
+                    problem.operator,
+                    problem.n_components,
+                    n_passes=mark - before,
+                    initial=result,
+                    random_state=seed,
+                    **(fixed | options),
+                )
+        yield None if result.status.name == "DIVERGED" else result.coefficients
 
 
-def decades_gained(better: Sequence[float], than: Sequence[float]) -> NDArray[np.float64]:
-    """By how many decades errors are lower than others; not known where both runs diverged."""
-    ours, theirs = np.log10(better), np.log10(than)
-    both = np.isinf(ours) & np.isinf(theirs)
-    return np.where(both, math.nan, np.where(both, 0.0, theirs) - np.where(both, 0.0, ours))
-
-
-def n_divergences(result: HebbianResult) -> int:
-    """How many passes of a run were undone."""
-    return sum(entry["diverged"] for entry in result.history)
+def errors(problem: Problem, n_passes: int, seeds: Iterable[int], **options: Any) -> list[float]:
+    """The excess error after so many passes, for each seed."""
+    return [problem.excess(*followed(problem, (n_passes,), seed, options)) for seed in seeds]
 
 
 # ---------------------------------------------------------------------------- the search for gains
+
+
+def tuned(
+    problem: Problem, method: str, n_passes: int, seeds: Iterable[int], **options: Any
+) -> dict[str, Any]:
+    """Tune η0, or the μ of KHA-SMD with a given η0, as the paper does: over {1, 2, 5}·10^b.
+
+    A value is as good as the geometric mean over the seeds of the error after the last pass. If
+    every value of the search diverges, take the one of a whole list with the fewest divergences.
+    """
+    gain = METHODS[method]
+    name = "mu" if "eta0" in options else "eta0"
+    tried: dict[float, list[float]] = {}
+
+    def error(value: float) -> float:
+        if value not in tried:
+            chosen = {"gain": gain, **options, name: value}
+            tried[value] = errors(problem, n_passes, seeds, **chosen)
+        return geometric_mean(tried[value])
+
+    def failures(value: float) -> tuple[int, float]:
+        error(value)
+        good = [each for each in tried[value] if math.isfinite(each)]
+        return len(tried[value]) - len(good), geometric_mean(good)
+
+    steps = 4 if name == "mu" else 20
+    best = local_search(error, guess(problem, method, name), most_steps=steps)
+    if math.isinf(error(best)):
+        best = min((0.0, *(10.0**power for power in range(-6, 1))), key=failures)
+    return {"gain": gain, **options, name: best}
+
+
+def guess(problem: Problem, method: str, name: str) -> float:
+    """Where a search begins: steps that turn a component about once in the first pass."""
+    if name == "mu":
+        return 0.2 / problem.mean_square
+    if method in ("KHA/et", "KHA-SMD"):
+        return 10 / float(np.linalg.norm(problem.eigenvalues))
+    return {"KHA/t": 0.5, "KHA": 0.05}[method] / problem.mean_square
+
+
+def local_search(error: Callable[[float], float], start: float, most_steps: int = 20) -> float:
+    """Minimise over {1, 2, 5}·10^b from the value nearest to the start; smaller if all diverge."""
+    here = grid_index(start)
+    for _ in range(most_steps):
+        best = min((here, here - 1, here + 1), key=lambda index: error(grid_value(index)))
+        if math.isinf(error(grid_value(best))):
+            here -= 2
+        elif best == here:
+            break
+        else:
+            here = best
+    return grid_value(here)
 
 
 def grid_value(index: int) -> float:
@@ -180,71 +174,17 @@ def grid_value(index: int) -> float:
 def grid_index(value: float) -> int:
     """The number of the value in {1, 2, 5}·10^b that is nearest in ratio."""
     around = math.floor(3 * math.log10(value))
-    return min(
-        range(around - 2, around + 4), key=lambda i: abs(math.log(grid_value(i)) - math.log(value))
-    )
-
-
-@dataclass(frozen=True)
-class Search:
-    """The best parameters of a search, their error, and every one tried."""
-
-    best: tuple[float, ...]
-    error: float
-    tried: dict[tuple[float, ...], float]
-
-
-def local_search(
-    error: Callable[..., float], *starts: float, reach: int = 2, most_steps: int = 20
-) -> Search:
-    """Minimise over {1, 2, 5}·10^b for each parameter, from the values nearest to `starts`.
-
-    One parameter at a time is changed, by up to `reach` steps; the search moves to the best of
-    these neighbours until there is none better. Where all of them are infinite, as beyond the edge
-    of stability, it goes to smaller values.
-    """
-    seen: dict[tuple[int, ...], float] = {}
-
-    def at(place: tuple[int, ...]) -> float:
-        if place not in seen:
-            found = error(*(grid_value(index) for index in place))
-            seen[place] = found if math.isfinite(found) else math.inf
-        return seen[place]
-
-    here = tuple(grid_index(start) for start in starts)
-    for _ in range(most_steps):
-        best = min(_neighbours(here, reach), key=at)
-        if math.isinf(at(best)):
-            here = tuple(index - 2 * reach for index in here)
-        elif best == here:
-            break
-        else:
-            here = best
-    tried = {tuple(grid_value(i) for i in place): found for place, found in seen.items()}
-    return Search(tuple(grid_value(i) for i in here), at(here), tried)
-
-
-def _neighbours(here: tuple[int, ...], reach: int) -> list[tuple[int, ...]]:
-    """The place itself, then those that differ in one index, the nearest first."""
-    steps = [sign * size for size in range(1, reach + 1) for sign in (-1, 1)]
-    near = [
-        (*here[:axis], here[axis] + step, *here[axis + 1 :])
-        for step in steps
-        for axis in range(len(here))
-    ]
-    return [here, *near]
-
-
-def guess_eta0(problem: Problem, gain: str) -> float:
-    """Where a search for η0 begins: steps that turn a component about once in the first pass."""
-    if gain in ("et", "smd"):
-        return 10 / float(np.linalg.norm(problem.eigenvalues))
-    return {"t": 0.5, "constant": 0.05}[gain] / problem.mean_square
+    return min(range(around - 2, around + 4), key=lambda i: abs(math.log(grid_value(i) / value)))
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean; infinite if any value is, or else 0 if any is."""
+    """The geometric mean; infinite if any value is, or there is none; else 0 if any is."""
     given = list(values)
-    if math.inf in given or 0.0 in given:
-        return math.inf if math.inf in given else 0.0
+    if not given or math.inf in given or 0.0 in given:
+        return 0.0 if given and math.inf not in given else math.inf
     return math.exp(sum(map(math.log, given)) / len(given))
+
+
+def decades(values: Iterable[float]) -> list[float]:
+    """Logarithms of errors."""
+    return [math.log10(value) if value > 0 else -math.inf for value in values]

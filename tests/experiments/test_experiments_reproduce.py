@@ -1,13 +1,12 @@
-"""Verdicts on published numbers, and the page of all experiments."""
+"""Verdicts on published numbers, the runner, and the page of all experiments."""
 
-import importlib
 import json
 import math
 import sys
-from types import SimpleNamespace
 
 import pytest
 
+from experiment_scripts import experiment_modules
 from real_data import REPOSITORY
 
 FOLDER = REPOSITORY / "experiments"
@@ -15,32 +14,39 @@ FOLDER = REPOSITORY / "experiments"
 
 @pytest.fixture(scope="module")
 def shared():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(FOLDER))
-        names = ("verdicts", "pages", "reproduce")
-        yield SimpleNamespace(**{name: importlib.import_module(name) for name in names})
-    del sys.modules["reproduce"]
+    with experiment_modules("verdicts", "reproduce", "page") as found:
+        yield found
 
 
 # ---------------------------------------------------------------------------- the rule
 
 
 def test_number(shared):
-    for published, deviation, ours, error, finding in (
-        (80.0, 0.0, 82.0, 1.0, "agrees"),  # two standard errors
-        (80.0, 0.0, 82.1, 1.0, "differs"),
-        (80.0, 3.0, 82.9, 0.1, "agrees"),  # the printed deviation
-        (80.0, 3.0, 76.9, 0.1, "differs"),
-        (80.0, 0.0, 80.0, 0.0, "agrees"),
-        (0.3, 0.0, 0.1 + 0.2, 0.0, "agrees"),
-        (80.0, 0.0, math.nan, 1.0, "differs"),
+    v = shared.verdicts
+    for printed, repeats, values, own, baseline in (
+        ("80.0 (3.0)", 9, [82.0], "reached", "as printed"),  # two errors of the paper
+        ("80.0 (3.0)", 9, [82.1], "exceeded", "stronger"),
+        ("80.0 (3.0)", 9, [77.9], "short", "weaker"),
+        ("80.0 (0.0)", 20, [80.05], "reached", "as printed"),  # the rounding
+        ("80", 1, [80.5], "reached", "as printed"),
+        ("80.0 (0.0)", 20, [80.06], "exceeded", "stronger"),
+        ("80.0 (0.0)", 20, [79.0, 83.0, 79.0, 83.0], "reached", "as printed"),  # our errors
+        ("80.0", 1, [83.0, 87.0], "reached", "as printed"),  # the deviation of one of our repeats
+        ("80.0", 1, [90.0, 90.0], "exceeded", "stronger"),
     ):
-        number = shared.verdicts.Compared.number("Table 1", "x", published, deviation, ours, error)
-        assert number.finding == finding, number
+        for is_own, finding in ((True, own), (False, baseline)):
+            made = v.number(printed, "x", v.Sample.of(values), own=is_own, repeats=repeats)
+            assert made.finding == finding, made
+    sample = v.Sample.of([82.1])
+    assert v.number("80.0 (3.0)", "x", sample, own=True, repeats=9, better=-1).finding == "short"
+    assert v.number("80.0 (3.0)", "x", sample, own=True, repeats=9, better=0).finding == "differs"
+    with pytest.raises(ValueError, match=r"'about 80' is not a number such as '65\.1'"):
+        v.number("about 80", "x", sample, own=True)
 
 
 def test_order(shared):
-    for ours, error, finding in (
+    v = shared.verdicts
+    for mean, error, finding in (
         (2.1, 1.0, "holds"),
         (2.0, 1.0, "open"),
         (-2.0, 1.0, "open"),
@@ -48,115 +54,147 @@ def test_order(shared):
         (0.0, 0.0, "open"),
         (1e-8, 0.0, "holds"),
         (1e-12, 0.0, "open"),  # rounding
-        (-1e-12, 1e-15, "open"),
         (math.nan, 1.0, "open"),
+        (-math.inf, 0.0, "contradicted"),
     ):
-        order = shared.verdicts.Compared.order("Figure 1", "x", ours, error)
-        assert order.finding == finding, order
-    assert shared.verdicts.Compared.order("", "x", 1.0, 3e-15).error == 0
-    assert shared.verdicts.Compared.order("", "x", 1.0, 1e-6).error == 1e-6
+        assert v.order("x", v.Sample(mean, error)).finding == finding
+    with_divergence = v.Sample.of([1.0, 2.0]) - v.Sample.of([0.5, math.inf])
+    assert v.order("x", with_divergence).finding == "contradicted"
+    both = v.Sample.of([1.0, math.inf]) - v.Sample.of([0.5, math.inf])
+    assert v.order("x", both).finding == "open"
 
 
-def compared(shared, *findings):
-    ours = {"agrees": 1.0, "differs": 2.0}
-    gains = {"holds": 1.0, "open": 0.0, "contradicted": -1.0}
-    return [
-        shared.verdicts.Compared.number("", each, 1.0, 0.0, ours[each], 0.0)
-        if each in ours
-        else shared.verdicts.Compared.order("", each, gains[each], 0.0)
-        for each in findings
-    ]
+def test_samples(shared):
+    Sample = shared.verdicts.Sample
+    a, b = Sample.of([1.0, 2.0, 3.0]), Sample.of([0.0, 1.0, 2.0])
+    assert (a - b).values == (1.0, 1.0, 1.0)
+    moments = Sample(b.mean, b.deviation, b.n)
+    apart = a - moments
+    assert apart.mean == 1.0
+    assert apart.error == pytest.approx(math.hypot(a.error, b.error))
+    assert moments.map(lambda x: 3 - 2 * x) == Sample(1.0, 2.0, 3)
 
 
-def test_verdict_and_tally(shared):
-    for findings, verdict in (
-        (["agrees", "agrees"], "reproduced"),
-        (["agrees", "holds"], "reproduced"),
-        (["agrees", "open"], "reproduced"),
-        (["agrees", "contradicted"], "not reproduced"),
-        (["agrees", "differs", "holds"], "same ordering"),
-        (["holds", "holds"], "same ordering"),
-        (["differs", "holds", "open"], "not reproduced"),
-        (["differs"], "not reproduced"),
-        (["open"], "not reproduced"),
-        ([], "not reproduced"),
-    ):
-        made = compared(shared, *findings)
-        assert shared.verdicts.verdict(made, quick=False) == verdict, findings
-        assert shared.verdicts.verdict(made, quick=True) == "indicative"
-    made = compared(shared, "agrees", "differs", "holds", "contradicted", "open")
-    expected = "1 of 2 numbers agree, 1 of 3 orders hold, 1 open, 1 contradicted"
-    assert shared.verdicts.tally(made) == expected
-    assert shared.verdicts.tally([]) == "nothing published to compare with"
+def test_verdicts_and_best_variant(shared):
+    v = shared.verdicts
+    good = v.number("1.0 (0.0)", "x", v.Sample(1.0), own=True, repeats=1)
+    bad = v.number("1.0 (0.0)", "x", v.Sample(0.5), own=True, repeats=1)
+    base = v.number("1.0 (0.0)", "x", v.Sample(2.0), own=False, repeats=1)
+    compared = [good, bad, base, *(v.order("x", v.Sample(x)) for x in (1.0, 1.0, 0.0, -1.0))]
+    assert v.verdicts(compared) == {
+        "own": "1 of 2 numbers reached; 1 short (by up to 0.5)",
+        "order": "2 hold, 1 open, 1 contradicted",
+        "baseline": "1 stronger",
+    }
+    fitted = shared.reproduce.Fitted("what", {"a": [bad], "b": [good], "c": [good]})
+    assert fitted.best == "b"
 
 
-# ---------------------------------------------------------------------------- the page
+# ---------------------------------------------------------------------------- runner and page
+
+MODULE = """
+from reproduce import About, Part
+from verdicts import number, order
+def jobs(quick):
+    return [(seed,) for seed in range(2 if quick else 4)]
+def measure(seed):
+    return {"ours": 3.0 + seed / 10, ("other", 1): [1.0, 2.0]}
+def compare(found, variant):
+    return [number("3.0", "a number", found("ours"), own=True, unit="m"),
+            order("ours first", found("ours") - found("other", 1), unit="m")]
+PARTS = [Part(compare, ("a", "b"), "the colour")]
+ABOUT = About("Made <b>up</b>", "Table 7", "It is 3.", "D.", "T.", "R.")
+"""
+WITHOUT = MODULE.replace(
+    "    return {", "    raise FileNotFoundError('Place iris.csv.')\n    return {"
+)
 
 
 @pytest.fixture
 def made(shared, tmp_path, monkeypatch):
     """Two experiments of an invented paper, one of them without data."""
-    monkeypatch.setattr(shared.reproduce, "HERE", tmp_path)
-    monkeypatch.setattr(shared.reproduce, "PAPERS", {"paper": "Somebody (1999)"})
+    names = {"paper": ("made", "none")}
+    for module in (shared.reproduce, shared.page):
+        monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(shared.reproduce, "EXPERIMENTS", names)
+    monkeypatch.setattr(shared.page, "PAPERS", {"paper": ("Somebody (1999)", "It is so.")})
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # no other processes
+    monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "paper").mkdir()
-    (tmp_path / "paper/published.toml").write_text(
-        '[made]\ntitle = "Made <b>up</b>"\nwhere = "Table 7"\nsays = "It is 3."\nvalue = 3.0\n'
-        'discussion = "Why."\n'
-        '[none]\ntitle = "Without data"\nwhere = "Table 8"\nsays = "?"\ndiscussion = "-"\n'
-    )
-    (tmp_path / "paper/made.py").write_text(
-        "import sys\n"
-        f"sys.path.insert(0, {str(FOLDER)!r})\n"
-        "from pathlib import Path\n"
-        "from pages import published, record\n"
-        "from verdicts import Compared\n"
-        "here = Path(__file__).parent\n"
-        "value = published(here, 'made')['value']\n"
-        "number = Compared.number('Table 7', 'a number', value, 0.5, 3.25, 0.125)\n"
-        "record(here, 'made', [number], quick='--quick' in sys.argv)\n"
-    )
-    (tmp_path / "paper/none.py").write_text(
-        "import sys\nsys.stderr.write('Place iris.csv there.\\n')\n"
-        f"sys.exit({shared.pages.NEEDS_DATA})\n"
-    )
-    return tmp_path
+    (tmp_path / "paper/made.py").write_text(MODULE)
+    (tmp_path / "paper/none.py").write_text(WITHOUT)
+    yield tmp_path
+    for name in ("paper", "paper.made", "paper.none"):
+        sys.modules.pop(name, None)
 
 
 def run_all(shared, made, monkeypatch, *arguments):
+    pytest.importorskip("matplotlib")
     monkeypatch.setattr(sys, "argv", ["reproduce.py", "--out", str(made / "out"), *arguments])
     shared.reproduce.main()
     return (made / "out/index.html").read_text(encoding="utf-8")
 
 
-def test_page_has_numbers_of_the_run(shared, made, monkeypatch, capsys):
+def test_quick_page(shared, made, monkeypatch, capsys):
     text = run_all(shared, made, monkeypatch)
     assert "Made &lt;b&gt;up&lt;/b&gt;" in text
-    assert "Indicative: 1 of 1 numbers agree." in text
-    assert "3.25" in text
-    assert "0.12" in text
-    assert "python experiments/paper/made.py --quick" in text
-    assert "Not run. Place iris.csv there." in text
+    assert "only indicative" in text
+    assert "own method: 1 of 1 numbers reached; comparisons: 1 holds" in text
+    assert "Not given in the paper: the colour. a fits best of 2." in text
+    assert "Not run. Place iris.csv." in text
+    assert "data:image/png" in text
     assert not (made / "RESULTS.md").exists()
     assert capsys.readouterr().out.strip().endswith("index.html")
 
 
-def test_a_full_run_gives_verdicts_that_follow_the_published_number(shared, made, monkeypatch):
-    text = run_all(shared, made, monkeypatch, "--full")
-    assert "Reproduced: 1 of 1 numbers agree." in text
-    table = (made / "RESULTS.md").read_text(encoding="utf-8")
-    assert "| [paper/made](paper/made.md) | Made <b>up</b> | Table 7 | reproduced |" in table
-    assert "| not run | Place iris.csv there. |" in table
-    run = json.loads((made / "paper/made_run.json").read_text())
-    assert run["quick"] is False
-    assert run["command"] == "python experiments/paper/made.py"
-    # another published number, another verdict
-    said = made / "paper/published.toml"
-    said.write_text(said.read_text().replace("value = 3.0", "value = 4.0"))
-    assert "Not reproduced: 0 of 1 numbers agree." in run_all(shared, made, monkeypatch, "--full")
-    # a failed run leaves no older result
-    (made / "paper/made.py").write_text("raise SystemExit('broken here')")
-    with pytest.raises(RuntimeError, match=r"paper/made failed[\s\S]*broken here"):
-        run_all(shared, made, monkeypatch, "--full")
-    text = run_all(shared, made, monkeypatch, "--full", "--page")
-    assert "a number" not in text
-    assert "It has not been run." in text
+def test_full_run_is_kept_and_follows_the_published_number(shared, made, monkeypatch):
+    run_all(shared, made, monkeypatch, "--full")
+    text = (made / "RESULTS.md").read_text(encoding="utf-8")
+    assert "| a number | paper/made | 3 | 3.15 ± 0.065 | reached |" in text
+    assert "![Made <b>up</b>: published results and ours.](paper/made.png)" in text
+    assert (made / "paper/made.png").exists()
+    results = json.loads((made / "paper/made.json").read_text())
+    assert results["values"]["ours"] == [3.0, 3.1, 3.2, 3.3]
+    assert results["values"]["other | 1"] == [1.0, 2.0] * 4
+    # finished jobs are not run again; another published number gives another verdict
+    changed = MODULE.replace("3.0 + seed / 10", "1 / 0").replace('number("3.0"', 'number("4.0"')
+    (made / "paper/made.py").write_text(changed)
+    sys.modules.pop("paper.made")
+    run_all(shared, made, monkeypatch, "--full")
+    assert "| 3.15 ± 0.065 | short |" in (made / "RESULTS.md").read_text(encoding="utf-8")
+    sys.modules.pop("paper.made")
+    with pytest.raises(ZeroDivisionError):
+        run_all(shared, made, monkeypatch, "--full", "--again")
+    with pytest.raises(ValueError, match=r"There is no experiment paper/x\. There are: paper/made"):
+        run_all(shared, made, monkeypatch, "--only", "paper/x")
+
+
+# ---------------------------------------------------------------------------- the real ones
+
+
+def keys():
+    with experiment_modules("reproduce") as found:
+        return [each.key for each in found.reproduce.experiments(False)]
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_published_number_decides(shared, key, monkeypatch):
+    """With results of the last full run; numbers that are far away agree with none of ours."""
+    with experiment_modules(key.replace("/", ".")):
+        (each,) = shared.reproduce.experiments(False, [key])
+        assert each.compared
+        about = vars(each.about)
+        assert all(about[name] for name in ("says", "differs", "tried", "reason"))
+        numbers = [c for c in each.compared if c.role != "order"]
+        if not numbers or not hasattr(each.module, "number"):
+            return
+        original = each.module.number
+
+        def shifted(printed, *arguments, **more):
+            return original(str(float(printed.split()[0]) + 1e4), *arguments, **more)
+
+        monkeypatch.setattr(each.module, "number", shifted)
+        (other,) = shared.reproduce.experiments(False, [key])
+        found = {c.finding for c in other.compared if c.role != "order" and c.published > 5e3}
+        assert found
+        assert not found & {"reached", "as printed"}

@@ -107,9 +107,9 @@ class PatchDenoiser(KernelDenoiser):
     *What to expect.* The denoiser is meant for Gaussian noise of one level. It is a little better
     than linear PCA of the same patches on most images, and by a larger margin if edges repeat. It
     is worse if the signal is a few bright spots in strong noise. scikit-image's
-    ``denoise_nl_means`` is better on most photographs and hundreds of times faster; see
-    ``experiments/kha/denoising.md``. The estimate of the noise level treats fine texture as noise,
-    so low levels are overestimated: pass `noise` if you know it.
+    ``denoise_nl_means`` is better on most photographs and hundreds of times faster. The estimate of
+    the noise level treats fine texture as noise, so low levels are overestimated: pass `noise` if
+    you know it.
 
     References
     ----------

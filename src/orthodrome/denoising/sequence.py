@@ -67,7 +67,7 @@ class SequenceDenoiser(KernelDenoiser):
     Notes
     -----
     Bone lengths are not preserved. If the motion is sampled densely, a low-pass filter removes
-    nearly as much noise without a model; see ``experiments/kha/denoising.md``.
+    nearly as much noise without a model.
 
     References
     ----------

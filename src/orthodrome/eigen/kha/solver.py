@@ -41,7 +41,7 @@ class Hebbian(Solver):
     cheaper.
 
     :class:`~orthodrome.eigen.Krylov` is faster. From the same start, it is more accurate after one
-    product with the matrix than this solver after one pass (experiments/kha/starts.md).
+    product with the matrix than this solver after one pass.
 
     The random order of visits depends on the number of rows and on their positions in the data.
     Therefore two properties hold only up to `tol`: weights are equivalent to repeated rows, and
