@@ -7,16 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from orthodrome.datasets import make_landmark_shapes
+from orthodrome.app.demo_data import leaves
 from orthodrome.spaces import write_tps
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("ash", "birch", "cedar")
 
 if __name__ == "__main__":
-    X, y = make_landmark_shapes(90, 12, variation=0.3, random_state=0)
-    X = np.round(100.0 * (X + 10.0), 2)  # millimetres on a table: no landmark is negative
-    names = [f"{KINDS[kind]}_{number:02d}.jpg" for number, kind in enumerate(y)]
+    X, kinds = leaves()
+    X = np.round(X, 2)
+    names = [f"{kind}_{number:02d}.jpg" for number, kind in enumerate(kinds)]
     write_tps(HERE / "leaves.tps", X, images=names)
 
     # measures in percent of the size: the leaves are scaled at random
@@ -30,6 +29,6 @@ if __name__ == "__main__":
         [spans[:, -1], spans[:, 0], np.sqrt(area), edges.sum(axis=1), edges.max(axis=1)]
     )
     lines = ["name,farthest,nearest,root_area,outline,longest_edge,kind"]
-    for number, (row, kind) in enumerate(zip(table, y, strict=True)):
-        lines.append(",".join([f"leaf {number:02d}", *(f"{v:.2f}" for v in row), KINDS[kind]]))
+    for number, (row, kind) in enumerate(zip(table, kinds, strict=True)):
+        lines.append(",".join([f"leaf {number:02d}", *(f"{v:.2f}" for v in row), kind]))
     (HERE / "leaves.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
