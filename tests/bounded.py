@@ -2,16 +2,19 @@
 
 import json
 import os
-import resource
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+with suppress(ImportError):  # not on Windows
+    import resource
 
 MEBIBYTE = 2**20
 

@@ -153,6 +153,7 @@ def test_a_forked_child_may_evaluate_kernels():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
 @pytest.mark.parametrize("kind", [threads.ForkSafeLock, threads._SingleThreadedBlas])
 def test_a_lock_is_released_in_a_forked_child(kind):
     lock = kind()

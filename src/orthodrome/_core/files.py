@@ -41,6 +41,7 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
 
     All contents are written to temporary files in the same folders before the first file is
     replaced. Symbolic links are followed, and a file that is replaced keeps its permissions.
+    Windows replaces no file that a program has open: that raises a PermissionError.
     """
     pending: list[tuple[Path, Path, str]] = []
     try:
