@@ -171,7 +171,10 @@ class TableCleaner(TransformerMixin, BaseEstimator):
             absent = [name for name in known[self.used_columns()] if name not in X.columns]
             if absent:
                 raise ValueError(f"X has no column {absent[0]!r}, but the training data have it.")
-            X = X.reindex(columns=known)
+            if hasattr(X, "reindex"):
+                X = X.reindex(columns=known)
+            else:  # polars
+                X = X[[name for name in known if name in X.columns]]
         names, columns = self._columns(X, reset=False)
         found = []
         for i in self.used_columns():
