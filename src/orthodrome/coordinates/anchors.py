@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
+from .._core.kinds import is_dask_array
 from .._core.random import one_seed
 from .._core.types import Floats, Indices
 from ..gram import gram_operator
@@ -15,7 +16,7 @@ from ..gram.factory import check_ready
 from ..kernels import Kernel, Precomputed
 from ..kernels._prepared import Prepared
 from ..kernels.base import rectangular_block, symmetric_block
-from ..rows import ArrayRows, Rows
+from ..rows import ArrayRows, DaskRows, Rows
 from .pivots import (
     RANK_TOLERANCE,
     check_remainder,
@@ -184,18 +185,24 @@ def _among_rows(
         return chosen(anchors, anchors if named else "given")
     if tol or rows.shape[0] <= count or isinstance(kernel, Precomputed):
         return chosen("rpcholesky", "rpcholesky")
+    # read the candidates once; all rows below are among them
+    candidates, weights = rows.spread(max_candidates(count), weights, np.random.default_rng(seed))
+    pool = rows.together(candidates)
+    rows = DaskRows.of(pool) if is_dask_array(pool) else ArrayRows.of(pool)
     numbers = _chosen_rows(kernel, rows, count, "uniform", tol, weights, seed)
     points = rows.take(numbers)
     tested, counts = rows.spread(_TESTED, weights)
     other = (counts > 0) & ~np.isin(tested, numbers)
     sample, counts = kernel.prepare(rows.take(tested[other])), counts[other]
     for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
-        uniform = _independent(kernel, rows, points[:size], numbers[:size], scale)
-        factor = _unevenness(kernel, sample, counts, uniform, scale, RANK_TOLERANCE[rows.dtype])
-        why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
+        found = _independent(kernel, rows, points[:size], numbers[:size], scale)
+        factor = _unevenness(kernel, sample, counts, found, scale, RANK_TOLERANCE[rows.dtype])
         if factor > _MAX_UNEVENNESS:
-            return chosen("rpcholesky", f"rpcholesky: {why}")
-    return replace(uniform, choice=f"uniform: {why}")
+            break
+    way = "uniform" if factor <= _MAX_UNEVENNESS else "rpcholesky"
+    found = found if way == "uniform" else chosen(way, way)
+    why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
+    return replace(found, indices=candidates[found.indices], choice=f"{way}: {why}")
 
 
 def _independent(
