@@ -29,6 +29,7 @@ MORE = [
     HypersphericalKMeans(),
     KernelKMeans(2, kernel="poly", init="random", **RECOMPUTED),
     KernelKMeans(3, kernel="linear", n_anchors=5, **RECOMPUTED),
+    KernelKMeans(3, kernel="cosine", n_init=2),  # with partial_fit
     HypersphericalKMeans(3, kernel=Gaussian(sigma=2.0), init="bounding-box", n_init=2),
     HypersphericalKMeans(
         3, WIDE, centers="intrinsic", init="farthest-first", n_init=2, **RECOMPUTED

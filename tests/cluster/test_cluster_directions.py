@@ -1,12 +1,21 @@
-"""k-means of directions by their coordinates: against the Gram matrix, kinds of rows, batches."""
+"""Clusters of directions by their coordinates: k-means and von Mises-Fisher mixtures."""
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from laws_cluster import same_partition
 from laws_sphere import DTYPES, slow_karcher_mean, unit
-from orthodrome import HypersphericalKMeans, KernelKMeans
+from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
+from orthodrome.sphere.von_mises_fisher import (
+    DirectionMixture,
+    concentrations_of,
+    log_bessel,
+    mean_resultant_length,
+)
 
 K, D = 12, 24
 MODELS = {"flat": KernelKMeans(), "intrinsic": HypersphericalKMeans(centers="intrinsic")}
@@ -144,3 +153,111 @@ def test_empty_clusters_restart(kind):
     da = pytest.importorskip("dask.array")
     lazy = model(kind, init=init).fit(da.from_array(X, chunks=(700, -1)))
     assert same_partition(np.asarray(lazy.labels_), ours.labels_)
+
+
+# ------------------------------------------------------------------ von Mises-Fisher mixtures
+
+KAPPAS = np.array([20.0, 60.0, 200.0])
+
+
+def vmf(n=600, d=20, seed=0):
+    """Draws from three overlapping distributions, and their components."""
+    means = unit(np.random.default_rng(5).standard_normal((3, d)))
+    laws = map(scipy.stats.vonmises_fisher, means, KAPPAS, [seed] * 3)
+    parts = [law.rvs(n) for law in laws]
+    return np.concatenate(parts), np.repeat(np.arange(3), n)
+
+
+def mixture(k=3, **options):
+    given = {"kernel": "cosine", "density": "von-mises-fisher", "random_state": 0}
+    return GeodesicMixture(k, **given | options)
+
+
+@pytest.mark.parametrize("d", [2, 3, 60, 62, 64, 384, 5000])
+def test_log_densities_and_concentrations(d):
+    mean, x = np.eye(d)[:1], unit(np.random.default_rng(0).standard_normal((20, d)))
+    kappas = np.array([0.01, 1.0, 28.0, 32.0, 500.0, 1e4, 1e7])
+    for kappa in kappas:
+        ours = DirectionMixture(np.ones(1), mean, np.array([kappa])).log_densities(x)[:, 0]
+        with np.errstate(divide="ignore"):
+            expected = scipy.stats.vonmises_fisher.logpdf(x, mean[0], kappa)
+        if np.all(np.isfinite(expected)):  # SciPy's underflows for many dimensions
+            np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-7)
+    found = concentrations_of(mean_resultant_length(kappas, d), d)
+    np.testing.assert_allclose(found, kappas, rtol=1e-6)
+    assert concentrations_of(np.array([0.0]), d)[0] < 1e-5
+    # the recurrence I_{ν-1} - I_{ν+1} = 2ν/x I_ν, for orders far from those of SciPy
+    order = d / 2
+    low, mid, high = (log_bessel(order + i, kappas) for i in (-1, 0, 1))
+    left = 1 - np.exp(high - low)
+    np.testing.assert_allclose(left, 2 * order / kappas * np.exp(mid - low), rtol=1e-6, atol=1e-7)
+
+
+def test_mixture_against_a_plain_em():
+    X, y = vmf()
+    ours = mixture(tol=1e-10, max_iter=1000).fit(X)
+    weights, means, kappas = ours.weights_, ours.means_, ours.concentrations_
+    laws = map(scipy.stats.vonmises_fisher, means, kappas)
+    logs = np.array([law.logpdf(X) for law in laws]).T + np.log(weights)
+    evidence = scipy.special.logsumexp(logs, axis=1)
+    np.testing.assert_allclose(ours.score_samples(X), evidence, atol=1e-7)
+    np.testing.assert_allclose(ours.predict_proba(X), np.exp(logs - evidence[:, None]), atol=1e-7)
+    assert ours.lower_bound_ == pytest.approx(evidence.mean())
+    memberships = ours.predict_proba(X)  # the result is a fixed point of EM
+    sums = memberships.T @ X
+    np.testing.assert_allclose(weights, memberships.mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(means, unit(sums), atol=1e-4)
+    lengths = np.linalg.norm(sums, axis=1) / memberships.sum(axis=0)
+    np.testing.assert_allclose(mean_resultant_length(kappas, X.shape[1]), lengths, atol=1e-4)
+    np.testing.assert_allclose(np.sort(kappas), KAPPAS, rtol=0.1)
+    assert adjusted_rand_score(ours.labels_, y) > 0.99
+    assert np.all(np.diff([entry["log_likelihood"] for entry in ours.history_]) > -1e-10)
+    n_parameters = 3 * 19 + 3 + 2
+    assert ours.aic(X) == pytest.approx(-2 * evidence.sum() + 2 * n_parameters)
+    bics = [mixture(k).fit(X).bic(X) for k in (1, 2, 3, 4, 5)]
+    assert np.argmin(bics) == 2
+    points, labels = ours.sample(2000)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
+    assert adjusted_rand_score(ours.predict(points), labels) > 0.99
+
+
+def test_mixture_of_all_kinds_of_rows(tmp_path):
+    X, _ = vmf(2000)
+    w = np.random.default_rng(0).integers(0, 3, len(X))
+    ours = mixture().fit(X, sample_weight=w)
+    repeated = mixture().fit(np.repeat(X, w, axis=0))
+    np.testing.assert_array_equal(repeated.labels_, np.repeat(ours.labels_, w))
+    assert repeated.lower_bound_ == pytest.approx(ours.lower_bound_)
+    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    da = pytest.importorskip("dask.array")
+    for other in (
+        mixture(memory_budget="1MiB").fit(mapped, sample_weight=w),
+        mixture().fit([X[:2500], X[2500:]], sample_weight=w),
+        mixture().fit(da.from_array(X, chunks=(2500, -1)), sample_weight=w),
+        mixture(kernel="linear").fit(X.astype(np.float32), sample_weight=w),
+        mixture(kernel="linear").fit(3 * X, sample_weight=w),
+    ):
+        assert same_partition(np.asarray(other.labels_), ours.labels_)
+        assert other.lower_bound_ == pytest.approx(ours.lower_bound_, abs=1e-4)
+
+
+def test_difficult_mixtures_of_directions():
+    X, _ = vmf(50)
+    for options, message in (
+        ({"kernel": "gaussian"}, "needs kernel='cosine' or 'linear'"),
+        ({"n_modes": 2}, "n_modes='auto'"),
+        ({"k": "auto"}, "a number as n_components"),
+        ({"density": "kent"}, "density of GeodesicMixture"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mixture(**options).fit(X)
+    with pytest.raises(ValueError, match="space='embedding'"):
+        mixture().fit(X).sample(space="embedding")
+    with pytest.warns(ConvergenceWarning, match="shrank to the floor"):
+        equal = mixture(2).fit(np.concatenate([np.repeat(X[:1], 30, axis=0), X[50:100]]))
+    assert np.all(np.isfinite(equal.score_samples(X)))
+    antipodal = mixture(1).fit(np.concatenate([X[:9], -X[:9]]))
+    assert antipodal.concentrations_[0] < 1e-3  # uniform
+    assert mixture(3, assignment="density", init_params="random").fit(X).converged_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
 from .._core.checks import rows_renumbered
+from .._core.memory import parse_bytes
 from .._core.progress import Progress
 from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
@@ -20,12 +22,13 @@ from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.points import Sample
 from ..decomposition.view import View, fitted_view
+from ..eigen import Nystroem
 from ..gram import cross_operator
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels._profiles import profile_of, squared_distances_of
 from ..kernels._unit import squared_radius
-from ..plan import Plan
+from ..plan import Plan, Request
 from ..preimage.centers import PreimageCenters
 from ..rows import ArrayRows, Rows
 from ..sphere.lloyd import SEEDINGS, FlatCenters, GeodesicCenters, Run, lloyd, numbered_by_first
@@ -150,6 +153,21 @@ def _diagonal(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
 # ---------------------------------------------------------------------- fitting
 
 
+def reads_blocks(rows: Rows, kernel: Kernel, memory_budget: str | float) -> bool:
+    """Return whether rows are a memory map with coordinates, too large for copies in memory."""
+    size = math.prod(rows.shape) * rows.dtype.itemsize
+    return rows.mapped and kernel.has_coordinates and 4 * size > parse_bytes(memory_budget)
+
+
+def plan_of_coordinates(estimator: Any, rows: Rows, k: int) -> Plan:
+    """Return a plan that uses the coordinates of a linear or cosine kernel for any data."""
+    solver = Nystroem(anchors=np.eye(rows.shape[1], dtype=rows.dtype), sphere="angles")
+    request = Request.of(estimator, n_components=k, eigenpairs=False, tol=None)
+    storage = "recompute" if rows.mapped or rows.lazy else estimator.storage
+    reason = "the method uses the coordinates of the kernel"
+    return Plan("coordinates", "coordinates", solver, k, storage, 1, 0, reason, request)
+
+
 @dataclass(frozen=True)
 class Start:
     """Parameters of the estimator that determine the initial labels."""
@@ -228,7 +246,7 @@ class Start:
         return inputs
 
 
-def _best_run(view: View, start: Start, options: dict[str, Any]) -> VectorRun:
+def best_run(view: View, start: Start, options: dict[str, Any]) -> VectorRun:
     """Return the best run of Lloyd's algorithm on coordinates.
 
     If there are many points, the runs are made with a sample. The best one is improved there, and
@@ -283,7 +301,7 @@ def fit_centers(
             runs = lloyd(space.centers, starts, plan.k, **options)
         best = min(runs, key=lambda run: run.inertia)
     else:
-        best = _best_run(view, start, options | {"sphere": on_sphere})
+        best = best_run(view, start, options | {"sphere": on_sphere})
     progress.advance(1.0, "k-means")
     labels, kept = numbered_by_first(best.labels)
     # coordinates do not span the points completely; add the squared lengths that they leave out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice
-from .._core.memory import parse_bytes
 from .._core.parameters import choice, integer
 from .._core.progress import tracked
 from .._core.threads import single_threaded_blas
@@ -30,11 +28,10 @@ from ..base import (
     nystroem_or,
     rows_of,
 )
-from ..eigen import Nystroem
 from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile, profile_of
-from ..plan import Plan, Request, plan_fit
+from ..plan import plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.lloyd import SEEDINGS
@@ -135,7 +132,7 @@ class CenterClustering(
         owner, kernel, geometry = type(self).__name__, self._kernel_object(), self._geometry()
         rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
         self._check_rows(kernel, rows)
-        in_blocks = rows.mapped and kernel.has_coordinates and not self._fits_memory(rows)
+        in_blocks = geometries.reads_blocks(rows, kernel, self.memory_budget)
         canonical = in_given_order(rows) if in_blocks else canonical_of(rows, kernel)
         k = check_n_clusters(canonical, self.n_clusters, owner)
         request: dict[str, Any] = {"n_components": k, "eigenpairs": False}
@@ -144,7 +141,7 @@ class CenterClustering(
         elif isinstance(self.solver, str) and self.solver == "exact":
             request["solver"] = "dense"
         if partial:
-            plan = self._plan_of_coordinates(rows, k)
+            plan = geometries.plan_of_coordinates(self, rows, k)
         else:
             plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
         if in_blocks and plan.name == "coordinates" and self.storage == "auto":
@@ -162,18 +159,6 @@ class CenterClustering(
         nearest = self._nearest()
         labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
         self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
-
-    def _fits_memory(self, rows: Rows) -> bool:
-        """Return whether copies of the rows fit in the memory budget."""
-        size = math.prod(rows.shape) * rows.dtype.itemsize
-        return 4 * size <= parse_bytes(self.memory_budget)
-
-    def _plan_of_coordinates(self, rows: Rows, k: int) -> Plan:
-        """Return the plan of the first batch, which uses the coordinates of the kernel."""
-        solver = Nystroem(anchors=np.eye(rows.shape[1], dtype=rows.dtype), sphere="angles")
-        request = Request.of(self, n_components=k, eigenpairs=False)
-        reason = "partial_fit uses the coordinates of the kernel"
-        return Plan("coordinates", "coordinates", solver, k, "memory", 1, 0, reason, request)
 
     @available_if(_has_partial_fit)
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:

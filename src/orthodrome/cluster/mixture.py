@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,23 +27,34 @@ from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of
+from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, in_given_order, rows_of
 from ..coordinates import anchor_coordinates, choose_anchors
+from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
 from ..decomposition import KernelPGA
 from ..decomposition.fits import table_fits
 from ..decomposition.new_points import attach_products
+from ..decomposition.view import fitted_view
 from ..eigen import Nystroem
 from ..gram import GramOperator, gram_operator
+from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.base import spread_rows
-from ..rows.dask import over_rows, persisted
+from ..rows.dask import blocks_of, computed, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._laws import COVARIANCES, Mixture
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import Cloud, expectation_maximization, first_mixture
+from ..sphere.vector_lloyd import Assignment
+from ..sphere.von_mises_fisher import (
+    DirectionMixture,
+    concentrations_of,
+    fit_directions,
+    mixture_of,
+)
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .centers import Start, best_run, plan_of_coordinates, reads_blocks
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
 _PGA_FRACTION = 0.5
@@ -87,6 +99,13 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. k(x, x) must be the same for all data, which
         ``Normalized(kernel)`` ensures for any kernel.
+    density : {"normal", "von-mises-fisher"}, default="normal"
+        The density of a component: normal in the tangent space, as above; or the von Mises-Fisher
+        density, :math:`c_d(\kappa)\, e^{\kappa \langle \mu, y \rangle}`, for unit vectors of many
+        dimensions such as embeddings. It needs ``kernel="cosine"`` or ``"linear"``, a number of
+        components and ``n_modes="auto"``: it uses all dimensions, without kPGA. It is normalised,
+        so that `bic` and `aic` compare numbers of components. `covariance_type`, `mean_update`,
+        `shrink_init` and `solver` are not used. `n_init` counts the starts of k-means.
     covariance_type : {"full", "tied", "diag", "spherical", "auto"}, default="full"
         "full": one full covariance per component; "tied": one covariance for all components;
         "diag": diagonal covariances; "spherical": one variance per component; "auto": the best of
@@ -141,7 +160,10 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     weights_ : ndarray of shape (n_components,)
         Probabilities of the components.
     means_ : ndarray of shape (n_components, n_modes + 1)
-        Means of the components, unit vectors in the frame (μ, v_1, v_2, …) of kPGA.
+        Means of the components, unit vectors in the frame (μ, v_1, v_2, …) of kPGA; for von
+        Mises-Fisher densities, unit vectors of the input space.
+    concentrations_ : ndarray of shape (n_components,)
+        Only for von Mises-Fisher densities: the κ of each component. There are no covariances.
     covariances_ : ndarray
         Covariances in the tangent spaces of the means, with scikit-learn's shapes: (n_components,
         n_modes, n_modes), (n_modes, n_modes), (n_components, n_modes), (n_components,).
@@ -165,7 +187,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         and `criterion`. None if all of these were given.
     pga_ : KernelPGA
         The fitted kPGA. Its training data are the distinct rows of positive weight, sorted. With
-        nystroem, its `X_fit_` holds the anchors.
+        nystroem, its `X_fit_` holds the anchors. None for von Mises-Fisher densities.
     kernel_ : Kernel
         The fitted kernel.
     n_features_in_, feature_names_in_ :
@@ -204,7 +226,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     ----------
     Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §5.2; Pennec,
     "Intrinsic statistics on Riemannian manifolds", 2006; Caliński and Harabasz, "A dendrite
-    method for cluster analysis", 1974.
+    method for cluster analysis", 1974; Banerjee, Dhillon, Ghosh and Sra, "Clustering on the unit
+    hypersphere using von Mises-Fisher distributions", 2005.
 
     Examples
     --------
@@ -225,6 +248,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         "max_iter": integer(),
         "tol": positive(or_zero=True),
         "reg_covar": positive(),
+        "density": choice("normal", "von-mises-fisher"),
         "covariance_type": choice(*COVARIANCES, "auto"),
         "mean_update": choice("karcher", "likelihood"),
         "assignment": choice("posterior", "density"),
@@ -233,12 +257,21 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         "shrink_init": choice(True, False),
     }
 
+    n_components_: int
+    n_modes_: int
+    covariance_type_: str
+    selection_: list[dict[str, Any]] | None
+    pga_: Any
+    _mixture_: Any
+    _columns_: NDArray[np.intp] | None
+
     def __init__(
         self,
         n_components: int | str = 1,
         n_modes: int | float | str = "auto",
         kernel: Any = "gaussian",
         *,
+        density: str = "normal",
         covariance_type: str = "full",
         mean_update: str = "karcher",
         assignment: str = "posterior",
@@ -258,6 +291,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         self.n_components: Any = n_components
         self.n_modes: Any = n_modes
         self.kernel = kernel
+        self.density = density
         self.covariance_type = covariance_type
         self.mean_update = mean_update
         self.assignment = assignment
@@ -279,10 +313,13 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
-        pga_seed, *seeds = draw_seeds(self.random_state, 1 + self.n_init, owner)
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, owner, rows.dtype)
         self._check_dense(rows)
+        if self.density == "von-mises-fisher":
+            self._fit_directions(rows, kernel)
+            return
+        pga_seed, *seeds = draw_seeds(self.random_state, 1 + self.n_init, owner)
         canonical = canonical_of(rows, kernel) if isinstance(rows, ArrayRows) else None
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             pga = self.pga_ = self._analysis(rows, kernel, canonical, pga_seed)
@@ -329,6 +366,76 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             )
         self._warn(status)
 
+    def _fit_directions(self, rows: Rows, kernel: Kernel) -> None:
+        """Fit a mixture of von Mises-Fisher distributions to the coordinates of the rows."""
+        owner = type(self).__name__
+        if not kernel.has_coordinates:
+            raise ValueError(
+                f"density='von-mises-fisher' of {owner} needs kernel='cosine' or 'linear', whose "
+                f"points are the rows themselves; got {type(kernel).__name__}."
+            )
+        for name in ("n_components", "n_modes"):
+            if (getattr(self, name) == "auto") == (name == "n_components"):
+                raise ValueError(
+                    f"density='von-mises-fisher' of {owner} needs a number as n_components, and "
+                    f"n_modes='auto', because it uses all dimensions; got {name}="
+                    f"{getattr(self, name)!r}."
+                )
+        in_blocks = reads_blocks(rows, kernel, self.memory_budget)
+        canonical = in_given_order(rows) if in_blocks else canonical_of(rows, kernel)
+        k = check_n_clusters(canonical, self.n_components, owner, "n_components")
+        plan = plan_of_coordinates(self, rows, k)
+        init = "random" if self.init_params == "random" else "k-means++"
+        start = Start(k, init, True, self.n_init, self.random_state, owner)
+        with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
+            with rows_renumbered(canonical.index):
+                view = fitted_view(canonical, kernel, plan, on_sphere=True)
+            points = view.points
+            options = {"sphere": True, "max_iter": 1 if init == "random" else _MAX_LLOYD_ITER}
+            centers = best_run(view, start, options).centers
+            masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=True))
+            progress.advance(_PGA_FRACTION, "k-means")
+            spread = 1 - np.linalg.norm(sums.sum(axis=0)) / masses.sum()
+            # if all points coincide, the bound is absolute
+            bound = 1 - max(self.reg_covar * (spread if spread > 1e-12 else 1.0), 1e-12)
+            first = mixture_of(masses, sums, bound, centers)
+            best = fit_directions(
+                points, first, max_length=bound, tol=self.tol, max_iter=self.max_iter
+            )
+        self.kernel_, self._assignment_, self._columns_ = view.kernel, self.assignment, None
+        self._squared_radius_, self.selection_, self.pga_ = view.radius, None, None
+        self.n_modes_, self.covariance_type_ = points.shape[1] - 1, "spherical"
+        self._mixture_ = best.mixture
+        labels = self._directions_map("labels", points.by)
+        found = points.rows.map(labels)
+        found = np.concatenate(computed(*blocks_of(found))) if points.rows.lazy else found
+        found, order = numbered_by_first(found)
+        order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
+        mixture = self._mixture_ = best.mixture.reordered(order)
+        self.n_components_, self.weights_, self.means_ = k, mixture.weights, mixture.means
+        self.concentrations_ = mixture.concentrations
+        self.lower_bound_, self.n_iter_ = best.log_likelihood, best.n_iter
+        self.converged_, self.history_ = best.status.converged, best.history
+        new_labels = self._directions_map("labels")
+        found = expand_to_all_rows(found, canonical, lambda new: new_labels(rows.take(new), 0))
+        self.labels_ = rows.as_dask(found) if isinstance(rows, DaskRows) else found
+        largest = concentrations_of(np.array([bound]), points.shape[1])[0]
+        shrunk = np.flatnonzero(mixture.concentrations >= (1 - 1e-6) * largest)
+        self._warn_components(shrunk, self._floor_reached())
+        self._warn_unless_converged(best.status)
+
+    def _directions_map(self, output: str, by: Any = None) -> EvaluatedDirections:
+        """Return the map from rows to a result of :func:`_evaluate` for directions."""
+        weighted = self._assignment_ == "posterior"
+        if by is None:
+            d = self._mixture_.means.shape[1]
+            basis = prepared_points(self.kernel_, np.eye(d))
+            radius = self._squared_radius_
+            decoder = np.eye(d) * np.sqrt(radius)
+            dtype = np.dtype(np.float64)
+            by = AnchorMap(self.kernel_, basis, decoder, dtype, True, radius, explicit=True)
+        return EvaluatedDirections(by, self._mixture_, output, weighted)
+
     def _check_n_components(self, canonical: Canonical) -> None:
         if self.n_components != "auto":
             check_n_clusters(canonical, self.n_components, type(self).__name__, "n_components")
@@ -368,7 +475,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         given = {"n_components": components[0], "n_modes": modes[-1], "covariance_type": kinds[0]}
         best = self.selection_[0] if self.selection_ else given
         self.n_components_, self.n_modes_ = int(best["n_components"]), int(best["n_modes"])
-        self.covariance_type_: str = best["covariance_type"]
+        self.covariance_type_ = best["covariance_type"]
 
     def _analysis(
         self, rows: Rows, kernel: Kernel, canonical: Canonical | None, seed: int
@@ -433,26 +540,34 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             )
 
     def _warn(self, status: Status) -> None:
-        owner = type(self).__name__
         restarted = sorted({number for entry in self.history_ for number in entry["reseeded"]})
         largest = self._mixture_.spectra()[0].max(axis=1)
         shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
         lost = "lost all points and restarted at the point with the smallest likelihood"
-        floor = (
+        self._warn_components(restarted, lost)
+        self._warn_components(shrunk, self._floor_reached())
+        self._warn_unless_converged(status)
+
+    def _floor_reached(self) -> str:
+        return (
             f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, as happens "
             "with a single point or with equal points"
         )
-        for components, problem in ((restarted, lost), (shrunk, floor)):
-            if len(components):
-                plural = "s" if len(components) > 1 else ""
-                warn_user(
-                    f"{owner}: component{plural} {', '.join(map(str, components))} {problem}. "
-                    "Reduce n_components, or raise reg_covar.",
-                    ConvergenceWarning,
-                )
+
+    def _warn_components(self, components: Any, problem: str) -> None:
+        """Warn of a problem of some components."""
+        if len(components):
+            plural = "s" if len(components) > 1 else ""
+            warn_user(
+                f"{type(self).__name__}: component{plural} {', '.join(map(str, components))} "
+                f"{problem}. Reduce n_components, or raise reg_covar.",
+                ConvergenceWarning,
+            )
+
+    def _warn_unless_converged(self, status: Status) -> None:
         warn_unless_converged(
             status,
-            owner,
+            type(self).__name__,
             f"mean log-likelihood {self.lower_bound_:.6g} after {self.n_iter_} iterations, "
             f"tol={self.tol:g}",
         )
@@ -590,7 +705,13 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             )
         source = self.random_state if random_state is None else random_state
         points, labels = self._mixture_.sample(n_samples, as_random_state(source, owner))
-        if space == "sphere":
+        directions = isinstance(self._mixture_, DirectionMixture)
+        if directions and space == "embedding":
+            raise ValueError(
+                f"space='embedding' of {owner}.sample needs density='normal'. Use 'sphere' or "
+                "'input', which are the same for density='von-mises-fisher'."
+            )
+        if directions or space == "sphere":
             return points, labels
         coordinates = log_at_pole(points)
         if space == "embedding":
@@ -624,6 +745,8 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         check_is_fitted(self)
         rows = as_rows(X, self.kernel_, self, reset=False)
         self._check_dense(rows)
+        if isinstance(self._mixture_, DirectionMixture):
+            return rows.map(self._directions_map(output))
         columns = self._columns_
         function, evaluate = self._maps(output)
         if columns is None:
@@ -828,6 +951,21 @@ def _apply_to_columns(
     return function(rows[:, columns], start)
 
 
+@dataclass(frozen=True)
+class EvaluatedDirections:
+    """A block function that evaluates a mixture at the coordinates of rows."""
+
+    by: AnchorMap
+    mixture: DirectionMixture
+    output: str
+    weighted: bool
+
+    def __call__(self, rows: Any, start: int, **columns: Any) -> NDArray[Any]:
+        """Return the results for a block of rows."""
+        vectors = replace(self.by, dtype=rows.dtype).block(rows, **columns).vectors()
+        return _evaluate(self.mixture, self.output, self.weighted, vectors)
+
+
 def _evaluate_at(
     mixture: Mixture, output: str, weighted: bool, coordinates: NDArray[Any]
 ) -> NDArray[Any]:
@@ -836,7 +974,7 @@ def _evaluate_at(
 
 
 def _evaluate(
-    mixture: Mixture, output: str, weighted: bool, points: NDArray[np.float64]
+    mixture: Mixture | DirectionMixture, output: str, weighted: bool, points: NDArray[np.float64]
 ) -> NDArray[Any]:
     """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
 

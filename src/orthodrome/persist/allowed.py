@@ -23,7 +23,7 @@ from ..decomposition import partial
 from ..eigen import features, mrcd
 from ..kernels import _prepared
 from ..preimage import ridge
-from ..sphere import _laws, _subspheres, incremental, nested
+from ..sphere import _laws, _subspheres, incremental, nested, von_mises_fisher
 
 # NestedSpheresClassifier holds a LinearSVC; pipelines hold scalers.
 _CLASSES: dict[ModuleType, str] = {
@@ -53,6 +53,7 @@ _CLASSES: dict[ModuleType, str] = {
     _subspheres: "Subsphere",
     incremental: "Reservoir TangentMoments",
     _laws: "Mixture",
+    von_mises_fisher: "DirectionMixture",
     nested: "NestedSpheres",
     pipeline: "Pipeline",
     preprocessing: "MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler",
