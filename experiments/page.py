@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +104,28 @@ COLOR_OF |= {OPEN: UNSURE, SHORT: BAD, DIFFERS: BAD, CONTRADICTED: BAD}
 WIDTH = 7.6  # inches of a plot
 
 
+@dataclass(frozen=True)
+class Paper:
+    """A paper in two sentences, and its verdicts."""
+
+    title: str
+    said: str
+    found: str
+
+    def html(self) -> str:
+        title, said, found = map(escape, (self.title, self.said, self.found))
+        return f"<p><strong>{title}</strong><br>{said}<br><small>{found}</small></p>"
+
+
 def write(
     chosen: Sequence[Experiment], out: Path, missing: dict[str, str], *, quick: bool, whole: bool
 ) -> Path:
     """Write index.html and, of a full run of everything, RESULTS.md with its plots."""
     run = [each for each in chosen if not missing.get(each.key) and each.compared]
+    rule = [Text(f"{RULE} The rule is experiments/verdicts.py."), Note(CHANGED)]
     sections = [
         Section("Five papers", list(papers(run, quick))),
+        Section("How it is judged", rule),
         Section("All experiments", list(overview(chosen, run, missing))),
         Section("Numbers of the papers' own methods", list(own_numbers(run))),
         *(section(each) for each in run),
@@ -131,9 +148,7 @@ def papers(run: Sequence[Experiment], quick: bool) -> Iterable[Block]:
         own = [each for each in run if each.paper == paper]
         found = verdicts([c for each in own for c in each.compared])
         text = "; ".join(f"{ROLES[role]}: {words}" for role, words in found.items() if words)
-        yield Text(f"{title}. {said if not quick else ''} ({text or 'not run'}.)")
-    yield Text(f"{RULE} The rule is experiments/verdicts.py.")
-    yield Note(CHANGED)
+        yield Paper(title, said if not quick else "", f"In numbers: {text or 'not run'}.")
 
 
 def overview(
@@ -200,8 +215,8 @@ def section(each: Experiment) -> Section:
     name = f"{each.paper}/{each.name}"
     blocks.append(Picture(name, content, words, caption_of(each), 96 * WIDTH))
     for path in each.pictures:
-        own = Picture(f"{each.paper}/{path.stem}", path.read_bytes(), words, path.name, 96 * WIDTH)
-        blocks.append(own)
+        name, still = f"{each.paper}/{path.stem}", "The original is grey."
+        blocks.append(Picture(name, path.read_bytes(), f"{about.title}.", still, 400))
     blocks += [variants(part) for part in each.parts if part.open]
     for label, text in (("What differs", about.differs), ("What was tried", about.tried)):
         blocks += [Text(f"{label}: {text}")] if text else []
@@ -218,7 +233,8 @@ def section(each: Experiment) -> Section:
 def caption_of(each: Experiment) -> str:
     text = "Dots: ours, ± 2 standard errors."
     if any(c.role != ORDER for c in each.compared):
-        text += " Diamonds: published, ± 2 standard errors if they are known."
+        text += " Diamonds: published, ± 2 standard errors; if these are not printed, pale bars"
+        text += " of ± 2 deviations of one of our repeats."
     if any(len(part.tried) > 1 for part in each.parts):
         text += " Pale dots: other variants."
     return (
@@ -288,10 +304,11 @@ def panel(ax: Any, rows: list[tuple[Compared, list[float]]]) -> None:
         else:
             ax.text(0, place, " diverges", color=color, va="center", fontsize=7)
         if c.role != ORDER:
-            bar = 0.0 if math.isnan(c.theirs) else STANDARD_ERRORS * c.theirs
-            style = {"markersize": 4.5, "linewidth": 0.9, "capsize": 2, "zorder": 2}
-            ax.errorbar(c.published, place, xerr=bar or c.rounding, fmt="D", color="black",
-                        markerfacecolor="none", **style)  # fmt: skip
+            unknown = math.isnan(c.theirs)
+            bar = STANDARD_ERRORS * (c.ours.deviation if unknown else c.theirs)
+            style = {"color": "black", "markerfacecolor": "none", "markersize": 4.5, "zorder": 2}
+            style |= {"ecolor": "0.75" if unknown else "black", "linewidth": 0.9, "capsize": 2}
+            ax.errorbar(c.published, place, xerr=max(bar, c.rounding), fmt="D", **style)
     ax.set_yticks(range(len(rows)), [c.what for c, _ in rows], fontsize=7)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(axis="x", labelsize=7)
@@ -313,6 +330,8 @@ def block_in_markdown(block: Any) -> str:
         rows = [block.header, ["---"] * len(block.header), *block.rows]
         lines = ["| " + " | ".join(map(str, row)) + " |" for row in rows]
         return "\n".join([f"{block.caption}:", "", *lines])
+    if isinstance(block, Paper):
+        return f"**{block.title}**  \n{block.said}  \n*{block.found}*"
     if isinstance(block, Picture):
         return f"![{block.alt}]({block.name}.{block.ending})\n\n{block.caption}"
     return f"**{block.text}**" if isinstance(block, Note) else str(block.text)

@@ -21,10 +21,14 @@ from orthodrome.preimage.domains import Vectors
 from orthodrome.preimage.fixed_point import fixed_point
 
 METHODS = {"KHA": "constant", "KHA/t": "t", "KHA/et": "et", "KHA-SMD": "smd"}
-# when eigenvalues in the gains are estimated (§3 and Algorithm 1 differ), and the first log-gain
+# when eigenvalues in the gains are estimated (§3 and Algorithm 1 differ), and the first log-gain:
+# ρ_0 is printed as 1, but the KHA/et gains "as a starting point" mean 0
 UPDATES = {"λ once per pass": "pass", "λ at each step": "step"}
 RHO0 = {"ρ_0 = 1 as printed": 1.0, "ρ_0 = 0": 0.0}
 WAYS = tuple(itertools.product(UPDATES, RHO0))
+UNCLEAR = (
+    "when λ is estimated (§3 and Algorithm 1 differ), and ρ_0 (printed as 1; the text implies 0)"
+)
 
 
 @dataclass(frozen=True)

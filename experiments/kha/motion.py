@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from kha.common import UPDATES, WAYS, Problem
+from kha.common import UNCLEAR, UPDATES, WAYS, Problem
 from kha.usps import compare_on, tuned_ends
 from numpy.typing import NDArray
 from reproduce import About, Part, Values, load
@@ -60,7 +60,7 @@ def measure(walk: str, level: int, updates: str, n_passes: int, seeds: tuple[int
 
 
 CASES = tuple(case_of(walk, level) for walk in WALKS for level in LEVELS)
-PARTS = [Part(compare_on(CASES, "Figure 4"), WAYS, "when λ is estimated, and whether ρ_0 is 1")]
+PARTS = [Part(compare_on(CASES, "Figure 4"), WAYS, UNCLEAR)]
 ABOUT = About(
     title="Motion capture, error over passes",
     where="Figure 4, left",

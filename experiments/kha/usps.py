@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from kha.common import RHO0, UPDATES, WAYS, Problem, decades, errors, tuned
+from kha.common import RHO0, UNCLEAR, UPDATES, WAYS, Problem, decades, errors, tuned
 from reproduce import About, Found, Part, Values, load
 from verdicts import Compared, order
 
@@ -78,9 +78,7 @@ def compare_on(cases: Sequence[str], where: str) -> Any:
     return compare
 
 
-PARTS = [
-    Part(compare_on(tuple(KERNELS), "Figure 1"), WAYS, "when λ is estimated, and whether ρ_0 is 1")
-]
+PARTS = [Part(compare_on(tuple(KERNELS), "Figure 1"), WAYS, UNCLEAR)]
 ABOUT = About(
     title="USPS digits, two kernels",
     where="Figure 1",

@@ -109,9 +109,9 @@ def test_kha_clustering(modules, monkeypatch):
     monkeypatch.setattr(clustering, "load", lambda _: SimpleNamespace(X_train=X, y_train=y))
     chance = clustering.measure(None, (1, 10), clustering.EXACT, "", 0)
     assert chance[clustering.AS_DIGITS] == pytest.approx(2 * math.log(10))
-    assert chance[clustering.EXACT, "distance"] < chance[clustering.AS_DIGITS] / 2
-    found = clustering.measure(None, (1, 10), "KHA/et", clustering.RITZ, 0)
-    excess = [found["KHA/et", clustering.RITZ, mark, "excess"] for mark in (1, 10)]
+    assert chance["all", clustering.EXACT, "distance"] < chance[clustering.AS_DIGITS] / 2
+    found = clustering.measure(None, (1, 10), "KHA/et", clustering.TUNED, 0)
+    excess = [found["all", "KHA/et", clustering.TUNED, mark, "excess"] for mark in (1, 10)]
     assert excess[1] < excess[0]
 
 
