@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
+from .kinds import as_numpy
 from .types import Array, Floats
 
 # How NumPy's messages for strings, objects, ragged lists and very large integers begin.
@@ -102,6 +103,7 @@ def check_not_masked(values: Any, name: str, owner: str) -> None:
 def as_array(values: Any, name: str, owner: str) -> Array:
     """Return values as an array; raise a ValueError for masked entries and ragged lists."""
     check_not_masked(values, name, owner)
+    values = as_numpy(values, name, owner)
     try:
         return np.asarray(values)
     except ValueError:
@@ -114,6 +116,7 @@ def check_numbers(values: Any, name: str, owner: str, **options: Any) -> Array:
     if isinstance(values, (list, tuple)):  # dates are detected by the dtype of an array
         with numbers_expected(values, name, owner):
             values = np.asarray(values)
+    values = as_numpy(values, name, owner)
     with numbers_expected(values, name, owner):
         return check_array(values, input_name=name, **options)
 
@@ -251,6 +254,7 @@ def check_sample_weight(
         return None
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_samples, sample_weight)
+    sample_weight = as_numpy(sample_weight, "sample_weight", owner)
     with numbers_expected(sample_weight, "sample_weight", owner):
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight", copy=True
@@ -354,7 +358,8 @@ def check_targets(y: Any, n: int, owner: str) -> Array:
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     check_not_masked(y, "y", owner)
-    labels = column_or_1d(as_array(y, "y", owner) if isinstance(y, (list, tuple)) else y, warn=True)
+    y = as_array(y, "y", owner) if isinstance(y, (list, tuple)) else as_numpy(y, "y", owner)
+    labels = column_or_1d(y, warn=True)
     try:
         labels = check_array(labels, ensure_2d=False, dtype=None, input_name="y")
         check_classification_targets(labels)

@@ -1,4 +1,4 @@
-"""Arrays that are not in memory: those of dask and zarr, and memory maps."""
+"""Arrays of other libraries, arrays that are not in memory, and memory maps."""
 
 from __future__ import annotations
 
@@ -33,6 +33,19 @@ def check_in_memory(X: Any, owner: Any) -> None:
             "Convert it to a NumPy array, or first reduce it with KernelPCA(solver='nystroem'), "
             "which reads it in blocks."
         )
+
+
+def as_numpy(X: Any, name: str, owner: str) -> Any:
+    """Return an array of another library, such as PyTorch, as a NumPy array; others as they are."""
+    if isinstance(X, np.ndarray) or not hasattr(X, "__dlpack__"):
+        return X
+    try:
+        return np.asarray(X)
+    except (RuntimeError, TypeError, BufferError) as error:
+        raise ValueError(
+            f"{name} of {owner} cannot be converted to a NumPy array: {error} Move it to the CPU, "
+            "detach it from gradients, or convert it to float32."
+        ) from error
 
 
 def is_dask_array(X: Any) -> bool:

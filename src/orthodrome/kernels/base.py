@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from .._core.checks import check_positive, check_sample_weight, numbers_expected
-from .._core.kinds import check_in_memory
+from .._core.kinds import as_numpy, check_in_memory
 from .._core.threads import VALUE_WORK, run_in_threads
 from .._core.types import Array, Data, Floats
 from ._prepared import Prepared
@@ -192,6 +192,7 @@ class Kernel(BaseEstimator):
         """
         owner = self if estimator is None else estimator
         check_in_memory(X, owner)
+        X = as_numpy(X, "X", type(owner).__name__)
         with numbers_expected(X, "X", type(owner).__name__):
             X = validate_data(
                 owner,
@@ -274,6 +275,7 @@ class ArrayKernel(Kernel):
         """Validate arrays, and the column names of a data frame."""
         owner = self if estimator is None else estimator
         check_in_memory(X, owner)
+        X = as_numpy(X, "X", type(owner).__name__)
         arrays = self._as_arrays(X)
         size = math.prod(arrays.shape[1:])
         known = getattr(owner, "n_features_in_", size)

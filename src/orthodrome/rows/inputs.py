@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.kinds import library_of
+from .._core.kinds import as_numpy, library_of
 from ..kernels import Kernel, Precomputed
 from .base import Rows
 from .dask import DaskRows
@@ -86,6 +86,7 @@ def as_rows(
     >>> rows.shape, rows.take(np.array([2, 5])).tolist()
     ((7, 2), [[1.0, 1.0], [0.0, 0.0]])
     """
+    X = as_numpy(X, "X", type(estimator).__name__)
     kind = "array" if isinstance(X, np.ndarray) else kind_of(X, kernel)
     if kind != "array" and isinstance(kernel, Precomputed):
         raise ValueError(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.checks import check_numbers, numbers_expected
+from .._core.kinds import as_numpy
 from .._core.types import Array, Data, Floats
 from .._core.unit import (
     LENGTH_TOLERANCE,
@@ -314,7 +315,7 @@ def geodesic_step(point: Floats, step: Floats, max_angle: float = np.inf) -> Flo
 def _vectors(values: ArrayLike, name: str, owner: str, d: int | None = None) -> Array:
     """Return values as rows; raise unless each has d numbers."""
     with numbers_expected(values, name, owner):
-        rows = np.atleast_2d(values)
+        rows = np.atleast_2d(as_numpy(values, name, owner))
     vectors = check_numbers(rows, name, owner, dtype=[np.float64, np.float32], order="C")
     if d is not None and vectors.shape[1] != d:
         raise ValueError(f"{name} must have {d} coordinates; got {vectors.shape[1]}.")
