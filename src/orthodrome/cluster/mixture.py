@@ -391,9 +391,10 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
             with rows_renumbered(canonical.index):
                 view = fitted_view(canonical, kernel, plan, on_sphere=True)
             points = view.points
-            options = {"sphere": True, "max_iter": 1 if init == "random" else _MAX_LLOYD_ITER}
+            # chords, because antipodal points have no mean on the sphere
+            options = {"sphere": False, "max_iter": 1 if init == "random" else _MAX_LLOYD_ITER}
             centers = best_run(view, start, options).centers
-            masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=True))
+            masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=False))
             progress.advance(_PGA_FRACTION, "k-means")
             spread = 1 - np.linalg.norm(sums.sum(axis=0)) / masses.sum()
             # if all points coincide, the bound is absolute
