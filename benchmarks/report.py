@@ -26,6 +26,7 @@ ORDER = (
     "bench_foundation",
     "bench_sphere",
     "bench_clustering",
+    "bench_directions",
     "bench_shapes",
     "bench_hebbian",
     "bench_nested",
