@@ -40,17 +40,16 @@ PAPERS = {
     "kpga": (
         "Awate, Yu and Whitaker, Kernel Principal Geodesic Analysis (2014)",
         "The printed eigenvalues are reached, and kernel PGA keeps neighbourhoods better than "
-        "kernel PCA on a sphere and on faces. Its mixtures are mostly better than spectral "
-        "clustering, but rarely better than mixtures after kernel PCA by more than the error; "
-        "with features as published, spectral clustering is better on Blood and Liver, which "
-        "contradicts the paper.",
+        "kernel PCA on a sphere and on faces, as published. That its mixtures are the best is "
+        "contradicted on Blood and Liver, where spectral clustering is better with every scale of"
+        " the features; mixtures after kernel PCA are mostly as good.",
     ),
     "kha": (
         "Schraudolph, Günter and Vishwanathan, Fast Iterative Kernel PCA (2006)",
-        "KHA/et is better than KHA/t everywhere, and KHA-SMD removes the published share of the "
-        "noise from a walk. With ρ_0 = 1 as printed KHA-SMD diverges in most experiments, and "
-        "with ρ_0 = 0 it is often only as good as KHA/et; KHA/t needs 5 passes to cluster well, "
-        "and not more than 30.",
+        "KHA/et is better than KHA/t in every experiment, KHA-SMD is better than KHA/et on most "
+        "data if ρ_0 = 0, which the text implies, and it removes the published share of the noise"
+        " from a walk. With ρ_0 = 1 as printed KHA-SMD diverges or is worse than KHA/et, and "
+        "KHA/t clusters well after 5 passes instead of more than 30: both contradict the paper.",
     ),
     "rkpns": (
         "Awate, Dhar and Kulkarni, Robust Kernel Principal Nested Spheres (2016)",

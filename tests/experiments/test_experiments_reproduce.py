@@ -172,6 +172,12 @@ def test_full_run_is_kept_and_follows_the_published_number(shared, made, monkeyp
 # ---------------------------------------------------------------------------- the real ones
 
 
+def test_readme_and_results_say_the_same(shared):
+    for file in (REPOSITORY / "README.md", FOLDER / "RESULTS.md"):
+        text = file.read_text(encoding="utf-8")
+        assert all(said in text for _, said in shared.page.PAPERS.values()), file
+
+
 def keys():
     with experiment_modules("reproduce") as found:
         return [each.key for each in found.reproduce.experiments(False)]
@@ -183,6 +189,7 @@ def test_every_published_number_decides(shared, key, monkeypatch):
     with experiment_modules(key.replace("/", ".")):
         (each,) = shared.reproduce.experiments(False, [key])
         assert each.compared
+        assert set(each.done) >= {repr(job) for job in each.module.jobs(False)}
         about = vars(each.about)
         assert all(about[name] for name in ("says", "differs", "tried", "reason"))
         numbers = [c for c in each.compared if c.role != "order"]
