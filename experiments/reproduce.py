@@ -79,12 +79,14 @@ class Part:
     """Comparisons that share what the paper does not give.
 
     `compare` returns them for one of the variants, or none if it was not run. `open` says what the
-    paper does not give.
+    paper does not give. `others` are variants that depart from the paper: they are shown, and give
+    no verdict.
     """
 
     compare: Callable[[Found, Any], list[Compared]]
     variants: Sequence[Any] = ("",)
     open: str = ""
+    others: Sequence[Any] = ()
 
 
 class Found:
@@ -234,10 +236,11 @@ class Experiment:
         """Return the comparisons of each part, for each of its variants."""
         found, made = Found(self.results["values"]), []
         for part in self.module.PARTS:
-            tried = {str(each): part.compare(found, each) for each in part.variants}
-            tried = {name: compared for name, compared in tried.items() if compared}
+            every = {str(each): part.compare(found, each) for each in part.variants}
+            tried = {name: compared for name, compared in every.items() if compared}
             if tried:
-                made.append(Fitted(part.open, tried))
+                others = {str(each): part.compare(found, each) for each in part.others}
+                made.append(Fitted(part.open, tried, others))
         return made
 
     @property
@@ -252,6 +255,7 @@ class Fitted:
 
     open: str
     tried: dict[str, list[Compared]]
+    others: dict[str, list[Compared]]
 
     @property
     def best(self) -> str:

@@ -71,8 +71,8 @@ ABOUT = About(
     " That is not “clearly”.",
     tried="Two walks with three noise levels, both values of ρ_0, and eigenvalues once per pass "
     "and at each step. The case of walk 02 with 100 mm, λ once per pass and ρ_0 = 0 was not run.",
-    reason="As for the digits, ρ_0 = 1 is probably a misprint. The walk and the noise may differ "
-    "from the paper's.",
+    reason="As for the digits: ρ_0 = 1 may be a misprint, or η0 was tuned for fewer passes. The "
+    "walk and the noise may differ too.",
     partial="The paper does not give the walk, its units and the noise: two walks in metres, each "
     "with three noise levels, one draw of the noise, are all compared.",
 )

@@ -101,7 +101,7 @@ def compare(found: Found, concentration: float) -> list[Compared]:
         for place, printed in enumerate(values, start=1)
     ]
     # not printed, but follows from the numbers: (0.1246 + 0.1211) / (0.106 + 0.0961)
-    what = "eigenvalues of kPGA over those of kPCA, sums of two"
+    what = "sum of eigenvalues, kPGA over kPCA (derived)"
     ratio = found(concentration, "ratio")
     made.append(number("1.216", what, ratio, own=True, unit="ratio", **more))
     # between tangent coordinates: along the sphere two modes of points on S² lose nothing

@@ -86,7 +86,7 @@ def test_verdicts_and_best_variant(shared):
         "order": "2 hold, 1 open, 1 contradicted",
         "baseline": "1 stronger",
     }
-    fitted = shared.reproduce.Fitted("what", {"a": [bad], "b": [good], "c": [good]})
+    fitted = shared.reproduce.Fitted("what", {"a": [bad], "b": [good], "c": [good]}, {})
     assert fitted.best == "b"
 
 
@@ -150,7 +150,7 @@ def test_quick_page(shared, made, monkeypatch, capsys):
 def test_full_run_is_kept_and_follows_the_published_number(shared, made, monkeypatch):
     run_all(shared, made, monkeypatch, "--full")
     text = (made / "RESULTS.md").read_text(encoding="utf-8")
-    assert "| a number | paper/made | 3 | 3.15 ± 0.065 | reached |" in text
+    assert "| a number | 3 | 3.15 ± 0.065 | reached | paper/made |" in text
     assert "![Made <b>up</b>: published results and ours.](paper/made.png)" in text
     assert (made / "paper/made.png").exists()
     results = json.loads((made / "paper/made.json").read_text())
