@@ -32,6 +32,8 @@ _LARGEST = 1e300
 
 # Smoothing of splines over specimens of unit size.
 _SMOOTHING = 0.1
+# Relative singular value below which landmarks are on a line, or in a plane.
+_FLAT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -362,15 +364,17 @@ def _estimated(mean: Floats, specimen: Floats, present: NDArray[np.bool_]) -> Fl
     center, target = mean[present].mean(axis=0), specimen[present].mean(axis=0)
     reference = mean[present] - center
     u, values, vt = np.linalg.svd(reference.T @ (specimen[present] - target))
+    if values[-1] <= _FLAT * values[0]:  # on a line, or in a plane: a reflection fits as well
+        vt[-1] *= np.sign(np.linalg.det(u @ vt))
     aligned = (mean - center) @ (u @ vt) * (values.sum() / np.sum(reference**2)) + target
+    lengths = np.linalg.svd(reference, compute_uv=False)
+    if lengths[-1] <= _FLAT * lengths[0]:  # no spline is defined by a line or a plane
+        return aligned[~present]
     unit = aligned / np.linalg.norm(aligned - aligned.mean(axis=0))
     residuals = specimen[present] - aligned[present]
-    try:
-        spline = RBFInterpolator(
-            unit[present], residuals, kernel="thin_plate_spline", smoothing=_SMOOTHING
-        )
-    except np.linalg.LinAlgError:  # the landmarks present are on a line, or in a plane
-        return aligned[~present]
+    spline = RBFInterpolator(
+        unit[present], residuals, kernel="thin_plate_spline", smoothing=_SMOOTHING
+    )
     return aligned[~present] + spline(unit[~present])
 
 
