@@ -8,7 +8,6 @@ import json
 import pickle
 import struct
 import warnings
-from unittest import mock
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
@@ -25,6 +24,7 @@ from orthodrome import KernelPCA, load, save
 from orthodrome.eigen import Hebbian
 from orthodrome.kernels import Embedded, Normalized
 from orthodrome.persist import archive
+from recording import Recorder
 
 # Models that are not data ------------------------------------------------------------------------
 
@@ -502,7 +502,7 @@ def test_a_cut_file_is_refused(missing, tmp_path):
 
 
 def test_callbacks_are_not_saved(tmp_path):
-    callback = mock.Mock()
+    callback = Recorder()
     model = KernelPCA(2).set_callbacks(callback).fit(laws.vectors()[0])
     save(make_pipeline(StandardScaler(), model), tmp_path / "m")
     again = load(tmp_path / "m")[-1]
