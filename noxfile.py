@@ -175,6 +175,14 @@ def blas(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def timings(session: nox.Session) -> None:
+    """Add ten timings of the last commit to the history that asv keeps in .asv."""
+    session.install("asv", "virtualenv")
+    session.run("asv", "machine", "--yes")
+    session.run("asv", "run", *(session.posargs or ["HEAD^!"]))
+
+
+@nox.session(default=False)
 def hooks(session: nox.Session) -> None:
     """Run the hooks of pre-commit on all files (downloads them)."""
     session.install("pre-commit")

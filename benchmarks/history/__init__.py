@@ -1,0 +1,1 @@
+"""Timings whose history asv keeps."""
