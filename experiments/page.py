@@ -273,6 +273,7 @@ def dots(each: Experiment) -> bytes:
     from matplotlib.figure import Figure
 
     drawn = [(c, others(part, c)) for part in each.parts for c in part.tried[part.best]]
+    drawn.sort(key=lambda pair: pair[0].role == ORDER)  # numbers first
     panels: dict[tuple[bool, str], list[tuple[Compared, list[float]]]] = {}
     for c, pale in drawn:
         panels.setdefault((c.role == ORDER, c.unit), []).append((c, pale))
