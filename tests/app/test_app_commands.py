@@ -17,6 +17,7 @@ pytest.importorskip("pandas")
 
 from browser import external, opened
 from orthodrome import KernelPCA, app, plots, save
+from orthodrome.app import citing, models
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import read_tps, write_tps
 
@@ -519,6 +520,40 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, capsys, comman
         assert "How to reproduce this page" in shown.page.locator("h2").all_inner_texts()
         assert shown.page.locator("script:text('alert')").count() == 0
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "method", "keys"),
+    [
+        ("embed", "2 coordinates explain", "kernel principal geodesic", ["awate2014kernel"]),
+        ("cluster -k 3", "30 rows of 4 columns form 3 clusters; they agree", "k-means", []),
+        (
+            "classify --cv 3",
+            "of 30 rows of 4 columns are classified",
+            "ridge",
+            ["lee2019extrinsic"],
+        ),
+        ("compare", "Use ", "analysis (Schölkopf et al., 1998)", ["scholkopf1998nonlinear"]),
+    ],
+)
+def test_pages_begin_with_the_answer_and_can_be_cited(
+    trees, here, capsys, command, answer, method, keys
+):
+    name, *more = command.split()
+    run(capsys, name, trees, "--label", "kind", "--out", "page", "--quiet", *more)
+    page = html.unescape((here / "page/report.html").read_text("utf-8"))
+    assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
+    first = re.search(r"</h2>\n<(\w+)", page)[1]
+    assert first == ("div" if name == "compare" else "figure")  # a table of scores, or a picture
+    paper = page.split(">For your paper</h2>")[1].split("</section>")[0]
+    assert method in paper
+    assert re.findall(r"^(?:<.*>)?@\w+\{(\w+),$", paper, re.MULTILINE) == ["orthodrome", *keys]
+
+
+def test_every_method_has_a_reference_that_exists():
+    found = {citing._key(method()) for method in models._METHODS.values()} - {""}
+    assert found <= set(citing.references())
+    assert {name for _, name in citing._NAMES.values()} - {""} <= set(citing.references())
 
 
 def test_folds_are_not_used_for_training(here, capsys):

@@ -1,24 +1,25 @@
-"""The demonstration, small: its page in a parser and in a browser, and the Python lines on it."""
+"""The demonstration: its page in a parser and in a browser, and the Python lines on it."""
 
 import html
 import re
-import warnings
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("skimage")
 
-from orthodrome.app.demo import Settings, run_demo
+from browser import external, opened
+from orthodrome.app.demo import run_demo
+from orthodrome.app.demo_data import leaves, texts, textures
 
-SMALL = Settings(training=200, directions=60)
 SECTIONS = (
-    "Digits: from feature space back to images",
-    "Digits: ten classes in two dimensions",
-    "Wine: three cultivars in two dimensions",
-    "Directions: kernel PCA and kernel PGA",
+    "Shapes: three kinds of leaves",
+    "Covariance matrices: grass or gravel?",
+    "Directions: a map of texts",
+    "A table: three cultivars of wine",
     "How to reproduce this page",
 )
-FAR = ".* a quarter of a great circle or more"
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,6 @@ def page(tmp_path_factory, progress):
     return run_demo(
         tmp_path_factory.mktemp("demo") / "report",
         command=["orthodrome", "demo", "--out", "a <b> folder"],
-        settings=SMALL,
         report=lambda *step: progress.append(step),
     )
 
@@ -40,34 +40,53 @@ def test_page_has_its_sections_figures_and_command(page, progress):
     text = page.read_text("utf-8")
     titles = [html.unescape(title) for title in re.findall(r"<h2[^>]*>(.*?)</h2>", text)]
     assert tuple(titles) == SECTIONS
-    images = re.findall(r'<img src="data:image/png;base64,', text)
-    pictures = list(page.parent.glob("*.png"))
-    assert len(images) == len(pictures) == 7
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
-    assert all(html.unescape(alt) for alt in re.findall(r'<img [^>]*alt="([^"]*)"', text))
-    assert text.count('class="scatter"') == 8
+    assert text.count('<svg class="drawing"') == len(list(page.parent.glob("*.svg"))) == 3
+    assert text.count('class="scatter"') == 4
     assert "orthodrome demo --out &#x27;a &lt;b&gt; folder&#x27;" in text
-    words = re.sub(r"<(script|style)[^>]*>.*?</\1>|base64,[^\"]*", "", text, flags=re.DOTALL)
-    assert "nan" not in words
-    assert [fraction for fraction, _ in progress] == sorted(fraction for fraction, _ in progress)
-    assert len({task for _, task in progress}) == 5
+    words = re.sub(r"<(script|style|svg)[^>]*>.*?</\1>", "", text, flags=re.DOTALL)
+    assert not re.search(r"\bnan\b", words)
+    assert [fraction for fraction, _ in progress] == [0, 0.25, 0.5, 0.75]
 
 
-def test_python_lines_on_the_page_run(page, tmp_path, monkeypatch, capsys):
-    text = page.read_text("utf-8")
-    blocks = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", text, re.DOTALL)
-    programs = [html.unescape(block) for block in blocks if "import" in block]
-    assert len(programs) == 2
+def test_sections_end_with_results_that_their_lines_of_python_print(
+    page, tmp_path, monkeypatch, capsys
+):
+    text = html.unescape(page.read_text("utf-8"))
+    sections = text.split("<h2")[1:5]
+    last = re.compile(r'<p class="note">(Result: .*?)</p>\s*</section>')
+    results = [last.search(section)[1] for section in sections]
+    programs = re.findall(r"<code>(from .*?)</code>", text, re.DOTALL)
+    assert len(programs) == 4
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", FAR)
-        for program in programs:
-            exec(compile(program, "page", "exec"), {})
-    noisy, cleaned, area = map(float, capsys.readouterr().out.split())
-    assert cleaned < noisy
-    for value in (f"{noisy:.4f}", f"{cleaned:.4f}", f"kernel PGA is {area:.3f}"):
-        assert value in text
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["digits.png", "sphere.png"]
+    for program in programs:
+        exec(compile(program, "page", "exec"), {})
+    shapes, covariances, directions, table = map(float, capsys.readouterr().out.split())
+    said = (f"{shapes:.0f} of 90", f"{covariances:.1%}", f"{directions:.2f} (1:", f"{table:.1%}")
+    assert all(number in result for number, result in zip(said, results, strict=True))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["globe.png", "modes.png"]
+
+
+@pytest.mark.parametrize("options", [{"width": 1280}, {"width": 390, "color_scheme": "dark"}])
+def test_page_fits_and_makes_no_requests(browser, page, options):
+    with opened(browser, page, **options) as found:
+        found.page.locator(".scatter-plot svg").nth(3).wait_for(state="attached")
+        width = found.page.evaluate("document.documentElement.scrollWidth")
+        assert width <= options["width"]
+        assert found.complaints == []
+        assert external(found.requests) == []
+
+
+def test_data_are_what_their_names_say():
+    X, kinds = leaves(9)
+    assert X.shape == (9, 12, 2)
+    assert sorted(set(kinds)) == ["beech", "maple", "willow"]
+    matrices, names, patches = textures()
+    assert matrices.shape == (len(names), 5, 5)
+    assert len(patches) == len(names)
+    assert np.linalg.eigvalsh(matrices).min() > 0
+    directions, modules, names = texts()
+    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
+    assert len(modules) == len(names) == len(directions)
 
 
 def test_a_failure_leaves_no_folder_behind(tmp_path):
@@ -75,5 +94,5 @@ def test_a_failure_leaves_no_folder_behind(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_demo(tmp_path / "a" / "b", settings=SMALL, report=stop)
+        run_demo(tmp_path / "a" / "b", report=stop)
     assert list(tmp_path.iterdir()) == []

@@ -2,11 +2,14 @@
 
 import html.parser
 import re
+from pathlib import Path
 
 import pytest
 
 from browser import opened
+from orthodrome import plots
 from orthodrome.plots import report
+from orthodrome.plots.interactive import Scatter
 from orthodrome.plots.report import Code, Note, Picture, Row, Section, Table, Text
 
 ATTACK = "</script><img src=x onerror=alert(1)>\"'&<b>"
@@ -109,6 +112,50 @@ def test_pictures_need_plain_different_names(tmp_path, names):
     with pytest.raises(ValueError, match="unique, plain names"):
         report.write_report(tmp_path / "p.html", "t", [Section("s", pictures)], write_pictures=True)
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- drawings
+
+
+def two_drawings():
+    """Return a section with a matplotlib figure and a scatter plot."""
+    pytest.importorskip("matplotlib")
+    figure = plots.curves([1, 2], {ATTACK: [1, 2]}, xlabel=ATTACK, ylabel="y")
+    drawing = Picture.of(figure, "lines", alt=ATTACK, caption=ATTACK)
+    points = Scatter([[0, 0], [1, 2]], "Points.", labels=["up & down", "<b>"])
+    return Section("Drawings", [drawing, points])
+
+
+def test_drawings_are_safe_and_follow_the_page():
+    page = report.render_report("t", [two_drawings()])
+    assert Page(page).open == []
+    assert not Page(page).named("b")
+    (drawing,) = re.findall(r'<svg class="drawing".*?</svg>', page, re.DOTALL)
+    assert "var(--text)" in drawing
+    assert not re.search(r"#000000|#ffffff|https?:|<style|<metadata", drawing)
+    assert two_drawings().blocks[0] == two_drawings().blocks[0]  # the same bytes
+
+
+def test_drawings_are_saved_in_light_colours(browser, tmp_path):
+    file = report.write_report(tmp_path / "page.html", "t", [two_drawings()])
+    with opened(browser, file, color_scheme="dark") as found:
+        for number, words in enumerate(([], ["up &amp; down", "&lt;b&gt;", "Component 1"])):
+            with found.page.expect_download() as download:
+                found.page.get_by_role("button", name="Save SVG").nth(number).click()
+            saved = Path(download.value.path()).read_text("utf-8")
+            assert saved.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+            assert "rgb(28, 33, 39)" in saved  # dark text
+            assert "var(" not in saved
+            assert all(word in saved for word in words)
+        found.page.evaluate("window.print = () => { window.printed = true; }")
+        found.page.get_by_role("button", name="Print or PDF").first.click()
+        found.page.emulate_media(media="print")
+        assert found.page.evaluate("printed")
+        assert found.page.locator("figure:visible").count() == 1
+        assert found.page.locator("h1:visible").count() == 0
+        found.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert found.page.locator("figure:visible").count() == 2
+        assert found.complaints == []
 
 
 # ---------------------------------------------------------------------- on paper

@@ -18,7 +18,7 @@ from ..plots.report import Note, Picture, Section, Table, Text
 from .baselines import MAJORITY, THIS, baseline_predictions, classification_lines
 from .inputs import Data, InputError
 from .models import Choice, last_step, make_model
-from .results import Report, Result, Work, count, opening, shapes_section, table_and_model
+from .results import Report, Result, Work, count, opening, shapes_section, size, table_and_model
 
 MAX_ROWS = 2000  # the time grows with the cube of the number of rows
 MIN_CLASS_ROWS = 50
@@ -91,11 +91,18 @@ def classify(
         f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method}).",
         *scores,
     ]
+    answer = scores[0]
+    if tested.labels is not None:
+        share, guess = facts["accuracy"], facts["majority"]
+        answer = (
+            f"{share:.1%} of {size(tested)} are classified correctly; guessing the most frequent "
+            f"class would reach {guess:.1%}."
+        )
     first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")
     sections = partial(_sections, first, tested, predicted, classes, scores)
     table = {"predicted": predicted.tolist()}
     files = table_and_model("predictions.csv", tested, table, model, data)
-    return Result(model, work, facts, lines, sections, python, files)
+    return Result(model, work, answer, facts, lines, sections, python, files)
 
 
 def training_sample(data: Data, seed: int) -> Data:
@@ -150,7 +157,7 @@ def _sections(
         found, counts = np.unique(predicted, return_counts=True)
         rows: list[list[Any]] = [[str(n), int(c)] for n, c in zip(found, counts, strict=True)]
         table = Table("Predictions", ["class", "rows"], rows)
-        return [Section("Accuracy", [*first(), *map(Note, scores), table])]
+        return [Section("Accuracy", [table, *first(), *map(Note, scores)])]
     measures = precision_recall_fscore_support(
         tested.labels, predicted, labels=classes, zero_division=0.0
     )
@@ -171,8 +178,8 @@ def _sections(
     rows = [[name, *row] for name, row in zip(names, matrix, strict=True)]
     numbers = Table("Number of rows by true and predicted class", ["true class", *names], rows)
     return [
-        Section("Accuracy", [*first(), *map(Text, scores), table]),
-        Section("Confusion", [picture, numbers]),
+        Section("Accuracy", [picture, *first(), *map(Text, scores)]),
+        Section("Classes", [table, numbers]),
         *shapes_section(tested, tested.labels, "The shapes of each class"),
     ]
 

@@ -18,7 +18,17 @@ from .baselines import clustering_lines, compare_clusterings
 from .cluster_number import Evidence, propose_clusters
 from .inputs import Data, InputError
 from .models import MAX_EXACT_ROWS, Choice, anchor_notes, last_step, make_model
-from .results import Report, Result, Work, count, opening, scatter, shapes_section, table_and_model
+from .results import (
+    Report,
+    Result,
+    Work,
+    count,
+    opening,
+    scatter,
+    shapes_section,
+    size,
+    table_and_model,
+)
 
 
 def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
@@ -80,13 +90,16 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
             "Clusters and labels disagree for {error:.1%} of the rows (with a single cluster: "
             "{majority_error:.1%}).".format(**facts)
         )
+    answer = f"{size(data)} form {count(k, 'cluster')}"
+    if data.labels is not None:
+        answer += f"; they agree with the labels for {1 - facts['error']:.1%} of the rows"
     comparison = clustering_lines(data, scores)
     lines += comparison
     files = table_and_model("clusters.csv", data, table, model, data)
     sections = partial(_sections, data, work, points, table, facts, comparison, evidence)
     estimator = "model" if last_step(model) is model else "model[-1]"
     python = ["model.fit(data.X)", f"clusters = {estimator}.labels_"]
-    return Result(model, work, facts, lines, sections, python, files)
+    return Result(model, work, f"{answer}.", facts, lines, sections, python, files)
 
 
 def _number_of_clusters(
@@ -158,10 +171,10 @@ def _sections(
         details={name: column for name, column in details.items() if column is not None},
     )
     n, sizes = len(data), facts["sizes"]
-    rows = [[f"cluster {c}", size, f"{size / n:.1%}"] for c, size in enumerate(sizes)]
+    rows = [[f"cluster {c}", each, f"{each / n:.1%}"] for c, each in enumerate(sizes)]
     size_table = Table("Clusters", ["cluster", "rows", "fraction"], rows)
     first = opening(data, work, f"{count(len(sizes), 'cluster')}.")
-    sections = [Section("Clusters", [*first, plot, *map(Text, comparison), size_table])]
+    sections = [Section("Clusters", [plot, *first, *map(Text, comparison), size_table])]
     if evidence is not None:
         number: list[Block] = [Text(evidence.sentence()), evidence.picture()]
         sections.append(Section("Number of clusters", number))

@@ -221,11 +221,10 @@ def _command(
 
 @_command("--out report && xdg-open report/index.html", *_output("report"))
 def demo() -> None:
-    """Compare PCA, kernel PCA and kernel PGA on one HTML page.
+    """Show shapes, covariance matrices, directions and a table on one page.
 
-    Uses data that ship with scikit-learn (digits, wine) and simulated directions. The page shows
-    embeddings, spectra and pre-images; the figures are also written as PNG files. The last line on
-    stdout is the path of the page. Needs no network and takes less than a minute.
+    Uses simulated leaves and data that ship with scikit-learn and scikit-image. Writes index.html
+    and its figures.
     """
 
 

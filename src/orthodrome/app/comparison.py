@@ -18,7 +18,7 @@ from .._core.types import Array, Floats
 from ..kernels import as_fitted_kernel
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood
-from ..plots.report import Note, Picture, Section, Table
+from ..plots.report import Block, Note, Picture, Section, Table
 from .embedding import all_equal
 from .inputs import Data, InputError
 from .models import LINEAR, Choice, make_kernel, make_model
@@ -127,6 +127,14 @@ class Comparison:
             parts.append(f"The labels were not used: fewer than two classes have {_N_FOLDS} rows.")
         return " ".join(parts)
 
+    def answer(self) -> str:
+        """Return the recommended method and its score."""
+        best, components = self.best, count(self.n_components, "component")
+        return (
+            f"Use {best.title}: with {components}, {_CRITERIA[self.criterion]} is "
+            f"{best.score:.3f}, and no other method is clearly better."
+        )
+
     def _small_score(self) -> float:
         """Return the limit below which scores count as small.
 
@@ -187,7 +195,8 @@ def compare(
     sections = partial(_sections, found, work, description)
     model = _model(found.best.method, found.data, choice, n_components)
     python = ["coordinates = model.fit_transform(data.X)"]
-    return Result(model, work, found.facts(), [found.recommendation()], sections, python, {})
+    lines = [found.recommendation()]
+    return Result(model, work, found.answer(), found.facts(), lines, sections, python, {})
 
 
 def compare_methods(
@@ -307,7 +316,7 @@ def _sections(found: Comparison, work: Work, description: str) -> list[Section]:
         + ("standardised data." if data.kind == "table" else "feature space of the kernel."),
     )
     first, *notes = opening(data, work, description)
-    blocks = [first, Note(found.recommendation()), *notes, table, curves]
+    blocks: list[Block] = [table, curves, first, Note(found.recommendation()), *notes]
     sections = [Section("Comparison", blocks)]
     for each in found.results:
         points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")

@@ -1,70 +1,47 @@
-"""The command demo: compare PCA, kernel PCA and kernel PGA on one page.
+"""The command demo: four kinds of data on one page, each with its result.
 
-It runs the other commands on data that ship with scikit-learn.
+All data ship with scikit-learn and scikit-image, or are simulated.
 """
 
 from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits, load_wine
-from sklearn.model_selection import train_test_split
-from sklearn.neighbors import NearestNeighbors
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from .._core.files import writable_folder
 from .._core.types import Array
-from ..datasets import make_von_mises_fisher
+from ..classification import KernelRidgeRegressionClassifier, PerTurbo
+from ..cluster import HypersphericalKMeans
 from ..decomposition import KernelPCA, KernelPGA
-from ..metrics import neighborhood_area, neighborhood_preservation
-from ..plots import images, sphere
+from ..plots import images, shape_modes, sphere
 from ..plots._matplotlib import house_style, require_matplotlib
-from ..plots.report import Block, Note, Picture, Row, Section, Table, Text, write_report
-from ..sphere import exp_at_pole
-from .comparison import compare
-from .embedding import spectrum_picture
-from .inputs import Data
-from .inputs.checks import column_names, row_names
-from .models import Choice
+from ..plots.interactive import Scatter
+from ..plots.report import Block, Note, Picture, Section, Text, write_report
+from .demo_data import MODULES, leaves, texts, textures
 from .results import Report, reproduction_section
 
-TITLE = "orthodrome: a comparison of PCA, kernel PCA and kernel PGA"
-_METHODS = ("pca", "kpca", "kpga")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The sizes of the demonstration.
-
-    `noise` is a standard deviation; pixels are between 0 and 1. With a `concentration` of 1.5, the
-    simulated directions cover the whole sphere.
-    """
-
-    seed: int = 0
-    noise: float = 0.25
-    n_components: int = 32
-    training: int = 1000
-    directions: int = 200
-    dimensions: int = 100
-    concentration: float = 1.5
-
-
-_DEFAULTS = Settings()
+TITLE = "What orthodrome does with four kinds of data"
 
 
 def run_demo(
     folder: str | os.PathLike[str],
     *,
     command: Sequence[str] = ("orthodrome", "demo"),
-    settings: Settings = _DEFAULTS,
     report: Report = lambda fraction, task: None,
 ) -> Path:
     """Run the demonstration and write ``index.html`` and its figures to a folder.
@@ -75,8 +52,6 @@ def run_demo(
         Output folder, created if it does not exist. Files are written at the end of the run.
     command : sequence of str
         The command line, to show on the page.
-    settings : Settings, optional
-        Sizes, noise and seed.
     report : callable, optional
         Called with the fraction done and the name of the current task.
 
@@ -87,23 +62,18 @@ def run_demo(
     """
     require_matplotlib()
     started = time.perf_counter()
-    choice = Choice("kpca", seed=settings.seed)
-    tasks: dict[str, Callable[[], Section]] = {
-        "digits: pre-images of noisy digits": lambda: _preimages(settings),
-        "digits: PCA, kernel PCA and kernel PGA": lambda: _comparison(
-            "Digits: ten classes in two dimensions", _digits(), choice
-        ),
-        "wine: PCA, kernel PCA and kernel PGA": lambda: _comparison(
-            "Wine: three cultivars in two dimensions", _wine(), replace(choice, standardize=True)
-        ),
-        "directions: kernel PCA and kernel PGA": lambda: _directions(settings),
-        "page": lambda: reproduction_section(command, _programs(settings), []),
+    tasks: dict[str, tuple[str, Callable[[], list[Block]]]] = {
+        "shapes": ("Shapes: three kinds of leaves", _shapes),
+        "covariances": ("Covariance matrices: grass or gravel?", _covariances),
+        "directions": ("Directions: a map of texts", _directions),
+        "table": ("A table: three cultivars of wine", _table),
     }
     sections = []
     with writable_folder(Path(folder)) as target, house_style():
-        for number, (task, make) in enumerate(tasks.items()):
+        for number, (task, (title, make)) in enumerate(tasks.items()):
             report(number / len(tasks), task)
-            sections.append(make())
+            sections.append(Section(title, make()))
+        sections.append(reproduction_section(command, _programs(), []))
         lead = _text("lead", seconds=time.perf_counter() - started)
         page = target / "index.html"
         return write_report(page, TITLE, sections, lead=lead, write_pictures=True)
@@ -117,123 +87,125 @@ def _texts() -> dict[str, str]:
     return {heading: body.strip() for heading, _, body in parts}
 
 
-def _programs(settings: Settings) -> dict[str, str]:
-    headings = [heading for heading in _texts() if heading.startswith("Python code")]
-    return {heading: _text(heading, **vars(settings)) for heading in headings}
+def _programs() -> dict[str, str]:
+    return {heading: text for heading, text in _texts().items() if heading.startswith("Python")}
 
 
 def _text(heading: str, **values: Any) -> str:
     return _texts()[heading].format(**values)
 
 
-# ---------------------------------------------------------------------------- data
+def _predicted(model: Any, X: Array, y: Array) -> Array:
+    """Return the predictions of each row by a model that was not fitted to it."""
+    return np.asarray(cross_val_predict(model, X, y, cv=5))
 
 
-def _data(name: str, X: Array, columns: Sequence[str], labels: Any = None) -> Data:
-    texts = None if labels is None else np.array(labels, dtype=np.str_)
-    return Data(name, "table", X, tuple(columns), row_names(len(X)), texts, "class")
+# ---------------------------------------------------------------------------- sections
 
 
-def _digits() -> Data:
-    X, y = load_digits(return_X_y=True)
-    return _data("digits", X / 16.0, column_names(64), y)
-
-
-def _wine() -> Data:
-    wine = load_wine()
-    return _data("wine", wine.data, wine.feature_names, [f"cultivar {i + 1}" for i in wine.target])
-
-
-# ---------------------------------------------------------------------------- pre-images
-
-
-def _preimages(settings: Settings) -> Section:
-    """Denoise digits by projecting them onto the components of clean digits."""
-    digits = _digits()
-    split = {"stratify": digits.labels, "random_state": settings.seed}
-    train, test, _, labels = train_test_split(
-        digits.X, digits.labels, train_size=settings.training, **split
+def _shapes() -> list[Block]:
+    X, kinds = leaves()
+    found = _predicted(KernelRidgeRegressionClassifier("veronese_whitney"), X, kinds)
+    model = KernelPGA(2, "veronese_whitney", random_state=0).fit(X)
+    points = Scatter(
+        model.embedding_,
+        "Each mark is a leaf, placed by the first two modes of shape.",
+        labels=kinds,
+        label_name="kind",
+        ids=[f"leaf {number + 1}" for number in range(len(X))],
+        details={"classified as": found},
+        ratios=model.explained_variance_ratio_,
     )
-    noise = np.random.default_rng(settings.seed).standard_normal(test.shape)
-    noisy = test + settings.noise * noise
-    results = {"noisy": noisy}
-    for title, kernel in (("PCA", "linear"), ("kernel PCA, pre-image", "gaussian")):
-        model = KernelPCA(settings.n_components, kernel, random_state=settings.seed).fit(train)
-        results[title] = model.inverse_transform(model.transform(noisy))
-    chosen = [int(np.flatnonzero(labels == digit)[0]) for digit in np.unique(labels)]
-    grid = {name: each[chosen] for name, each in (results | {"original": test}).items()}
-    picture = Picture.of(
-        images(grid, shape=(8, 8), limits=(0.0, 1.0)),
-        "digits-preimages",
-        alt=_text("digits picture"),
-        caption=_text("digits caption"),
+    modes = Picture.of(
+        shape_modes(model),
+        "modes",
+        alt="Two rows of leaves: how the shape changes along each mode.",
+        caption="What the two axes of the map mean: the shape from two standard deviations below "
+        "the mean to two above, compared with the mean (grey).",
     )
-    results |= _filtered(train, noisy, settings.noise)
-    errors = {name: float(np.mean((each - test) ** 2)) for name, each in results.items()}
-    rows = [[name, f"{error:.4f}"] for name, error in sorted(errors.items(), key=lambda e: e[1])]
-    caption = f"Mean squared error per pixel for {len(test)} test digits, smallest first."
-    table = Table(caption, ["method", "error"], rows)
-    text, note = Text(_text("digits", **vars(settings))), Note(_text("digits note"))
-    return Section("Digits: from feature space back to images", [text, picture, table, note])
+    result = _text("shapes result", n=len(X), right=int(np.sum(found == kinds)))
+    return [Text(_text("shapes", n=len(X))), points, modes, Note(result)]
 
 
-def _filtered(train: Array, noisy: Array, noise: float) -> dict[str, Array]:
-    """Denoise images with two simple filters, for comparison."""
-    nearest = NearestNeighbors(n_neighbors=5).fit(train).kneighbors(noisy, return_distance=False)
-    mean, covariance = train.mean(axis=0), np.cov(train.T)
-    total = covariance + noise**2 * np.eye(train.shape[1])
-    linear = mean + (noisy - mean) @ np.linalg.solve(total, covariance)
-    return {
-        "mean of the 5 nearest training digits": train[nearest].mean(axis=1),
-        "optimal linear filter, given the noise level": linear,
+def _covariances() -> list[Block]:
+    X, names, patches = textures()
+    entries = X.reshape(len(X), -1)
+    classifiers: dict[str, tuple[Any, Array]] = {
+        "ours": (KernelRidgeRegressionClassifier("log_euclidean"), X),
+        "svm": (make_pipeline(StandardScaler(), SVC()), entries),
+        "linear": (make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)), entries),
     }
-
-
-# ---------------------------------------------------------------------------- comparisons
-
-
-def _comparison(
-    title: str, data: Data, choice: Choice, methods: Sequence[str] = _METHODS
-) -> Section:
-    """Compare methods; return the page of the command compare as one section."""
-    sections = compare(data, choice, methods=methods).sections()
-    blocks: list[Block] = []
-    for block in (block for section in sections for block in section.blocks):
-        if isinstance(block, Picture):
-            block = replace(block, name=f"{data.path}-{block.name}")  # unique on the page
-        blocks.append(block)
-    return Section(title, blocks)
-
-
-def _directions(settings: Settings) -> Section:
-    """Compare methods on points of a two-dimensional sphere in many dimensions."""
-    n, d, concentration = settings.directions, settings.dimensions, settings.concentration
-    X = make_von_mises_fisher(n, d, 2, concentration, random_state=settings.seed)
-    data = _data("directions", X, column_names(d))
-    choice = Choice("kpca", "linear", seed=settings.seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the comparison below repeats them as notes
-        models: dict[str, Any] = {
-            "kpca": KernelPCA(kernel="linear", random_state=settings.seed).fit(X),
-            "kpga": KernelPGA(kernel="linear", random_state=settings.seed).fit(X),
-        }
-    tangent = models["kpga"].embedding_[:, :2]
-    angles = np.degrees(np.linalg.norm(tangent, axis=1))
-    curve = neighborhood_preservation(X, tangent, kernel="linear", metric="geodesic")
-    globe = Picture.of(
-        sphere(exp_at_pole(tangent), angles, legend_title="degrees from the mean"),
-        "directions-sphere",
-        alt=_text("globe picture", **vars(settings)),
-        caption=_text("globe caption"),
+    found = {key: _predicted(model, Z, names) for key, (model, Z) in classifiers.items()}
+    model = KernelPGA(2, "log_euclidean", random_state=0).fit(X)
+    points = Scatter(
+        model.embedding_,
+        "Each mark is the covariance matrix of a patch.",
+        labels=names,
+        label_name="texture",
+        ids=[f"patch {number + 1}" for number in range(len(X))],
+        details={"classified as": found["ours"]},
+        ratios=model.explained_variance_ratio_,
     )
-    pictures = [
-        replace(spectrum_picture(model), name=f"directions-spectrum-{name}")
-        for name, model in models.items()
-    ]
-    found = {name: model.n_components_ for name, model in models.items()}
-    area = neighborhood_area(curve)
-    result = _text("directions result", flat=found["kpca"], curved=found["kpga"], area=area)
-    texts = [Text(_text("directions", **vars(settings))), Text(result)]
-    comparison = _comparison("", data, choice, _METHODS[1:]).blocks
-    title = "Directions: kernel PCA and kernel PGA"
-    return Section(title, [*texts, Row(pictures), globe, *comparison])
+    rows = {name: patches[names == name][:8] for name in np.unique(names)}
+    picture = Picture.of(
+        images(rows, cmap="gray"),
+        "patches",
+        alt="Eight patches of grass and eight of gravel.",
+        caption="Some of the patches.",
+    )
+    shares = {key: float(np.mean(each == names)) for key, each in found.items()}
+    result = _text("covariances result", **shares)
+    return [Text(_text("covariances", n=len(X))), picture, points, Note(result)]
+
+
+def _directions() -> list[Block]:
+    X, modules, names = texts()
+    k = len(MODULES)
+    clusters = HypersphericalKMeans(k, kernel="linear", centers="intrinsic", random_state=0).fit(X)
+    model = KernelPGA(2, "linear", random_state=0).fit(X)
+    points = Scatter(
+        model.embedding_,
+        "Each mark is a text, coloured by the module that it documents.",
+        labels=modules,
+        label_name="module",
+        ids=names.tolist(),
+        details={"cluster": clusters.labels_},
+        ratios=model.explained_variance_ratio_,
+    )
+    globe = Picture.of(
+        sphere(model.sphere_coordinates_, modules, geodesics=False, tilt=12.0),
+        "globe",
+        alt="A globe with the texts as marks, coloured by module. A star marks the mean.",
+        caption="The same texts on the sphere of their two main directions. Circles around the "
+        "mean are 30° apart.",
+    )
+    other = KMeans(k, n_init=10, random_state=0).fit(X)
+    scores = {
+        key: adjusted_rand_score(modules, each.labels_)
+        for key, each in {"ours": clusters, "theirs": other}.items()
+    }
+    result = _text("directions result", **scores)
+    return [Text(_text("directions", n=len(X))), globe, points, Note(result)]
+
+
+def _table() -> list[Block]:
+    wine = load_wine()
+    X, y = wine.data, wine.target
+    found = _predicted(make_pipeline(StandardScaler(), PerTurbo()), X, y)
+    grid = {"svc__C": [0.1, 1, 10, 100], "svc__gamma": [0.003, 0.01, 0.03, 0.1]}
+    tuned = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid)
+    model = make_pipeline(StandardScaler(), KernelPCA(2, random_state=0)).fit(X)
+    names = np.array([f"cultivar {number + 1}" for number in range(3)])
+    points = Scatter(
+        model[-1].embedding_,
+        "Each mark is a wine, placed by kernel PCA of its 13 measurements.",
+        labels=names[y],
+        label_name="cultivar",
+        ids=[f"wine {number + 1}" for number in range(len(X))],
+        details={"classified as": names[found]}
+        | dict(zip(wine.feature_names[:3], X.T, strict=False)),
+        ratios=model[-1].explained_variance_ratio_[:2],
+    )
+    shares = {"ours": np.mean(found == y), "svm": np.mean(_predicted(tuned, X, y) == y)}
+    result = _text("table result", **shares)
+    return [Text(_text("table", n=len(X))), points, Note(result)]

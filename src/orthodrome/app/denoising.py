@@ -82,19 +82,22 @@ def denoise(
     facts = {"noise": levels, "n_components": components}
     files = {"cleaned.png": encode_image(result)}
     model = next(iter(models.values()))
-    return Result(model, work, facts, lines, sections, python, files)
+    level = float(np.mean(levels))
+    answer = f"Noise with a standard deviation of {level:.1f} (pixels are 0 to 255) was removed."
+    return Result(model, work, answer, facts, lines, sections, python, files)
 
 
 def _sections(path: str, image: Floats, cleaned: Floats, work: Work, table: Table) -> list[Section]:
     """Return the section of the page."""
     height, width = image.shape[:2]
     removed = "What was removed, shown on grey. Visible edges mean that detail was removed too."
-    blocks: list[Any] = [Text(f"{path}, {width} x {height} pixels."), *map(Note, work.notes), table]
+    text = Text(f"{path}, {width} x {height} pixels.")
+    blocks: list[Any] = []
     for name, pixels, caption in (
-        ("original", image, f"{path}, original."),
         ("cleaned", cleaned, f"{path}, cleaned."),
+        ("original", image, f"{path}, original."),
         ("removed", 0.5 + (image - cleaned) / 2, removed),
     ):
         figure = images({name: pixels[None]}, limits=(0.0, 1.0), cmap="gray")
         blocks.append(Picture.of(figure, name, alt=caption, caption=caption))
-    return [Section("Image", blocks)]
+    return [Section("Image", [*blocks, text, *map(Note, work.notes), table])]

@@ -15,7 +15,17 @@ from ..plots.report import Picture, Row, Section
 from ..spaces import find_landmark_errors
 from .inputs import Data
 from .models import Choice, anchor_notes, last_step, make_model
-from .results import Report, Result, Work, count, modes_section, opening, scatter, table_and_model
+from .results import (
+    Report,
+    Result,
+    Work,
+    count,
+    modes_section,
+    opening,
+    scatter,
+    size,
+    table_and_model,
+)
 
 MAX_NEIGHBOR_ROWS = 1500  # all pairs of these rows are compared
 
@@ -53,12 +63,15 @@ def embed(data: Data, choice: Choice, report: Report | None = None) -> Result:
     if curve is not None:
         facts["neighborhood_area"] = area = neighborhood_area(curve)
         lines.append(f"Neighbourhood score: {area:.3f} (1: all preserved, 0: random).")
+    share = float(np.sum(last_step(model).explained_variance_ratio_[:q]))
+    verb = "explains" if q == 1 else "explain"
+    answer = f"{count(q, 'coordinate')} {verb} {share:.0%} of the variance of {size(data)}."
     names = map(str, last_step(model).get_feature_names_out())
     table: dict[str, Any] = dict(zip(names, coordinates.T.tolist(), strict=True))
     files = table_and_model("coordinates.csv", data, table, model, data)
     sections = partial(_sections, data, work, last_step(model), coordinates, curve)
     python = ["coordinates = model.fit_transform(data.X)"]
-    return Result(model, work, facts, lines, sections, python, files)
+    return Result(model, work, answer, facts, lines, sections, python, files)
 
 
 def _sections(
@@ -69,7 +82,7 @@ def _sections(
     caption = f"Each point is a {data.noun}."
     points = scatter(data, coordinates, caption, ratios=ratios[:q], **_mirrored(data))
     description = f"{type(model).__name__}, {count(q, 'component')}."
-    sections = [Section("Embedding", [*opening(data, work, description), points])]
+    sections = [Section("Embedding", [points, *opening(data, work, description)])]
     pictures = [spectrum_picture(model)] if len(ratios) > 1 else []
     if curve is not None:
         pictures.append(_neighbors(type(model).__name__, curve, len(data)))

@@ -101,6 +101,8 @@ class Result:
         The fitted model.
     work : Work
         Notes and times of the run.
+    answer : str
+        The main result in one sentence, to begin the page with.
     facts, lines : dict, list of str
         The summary for JSON and as text.
     sections : callable
@@ -113,6 +115,7 @@ class Result:
 
     model: Any
     work: Work
+    answer: str
     facts: dict[str, Any]
     lines: list[str]
     sections: Callable[[], list[Section]]
@@ -179,12 +182,16 @@ def count(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def opening(data: Data, work: Work, description: str) -> list[Block]:
-    """Return the first blocks of a page: the data, and notes on the file and the run."""
+def size(data: Data) -> str:
+    """Return the number of rows and columns, or of specimens and landmarks."""
     columns = "landmark" if data.kind == "shapes" else "column"
-    size = f"{count(len(data), data.noun)} of {count(data.X.shape[1], columns)}"
+    return f"{count(len(data), data.noun)} of {count(data.X.shape[1], columns)}"
+
+
+def opening(data: Data, work: Work, description: str) -> list[Block]:
+    """Return the blocks below the first picture: the data, and notes on the file and the run."""
     notes = [Note(text) for text in (*data.notes, *work.notes)]
-    return [Text(f"{data.path}: {size}; {description}"), *notes]
+    return [Text(f"{data.path}: {size(data)}; {description}"), *notes]
 
 
 def scatter(

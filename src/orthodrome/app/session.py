@@ -23,6 +23,7 @@ from ..plots.report import render_report
 from ..preprocessing import TableCleaner
 from ..spaces import find_landmark_errors
 from . import inputs
+from .citing import citing_section
 from .classification import check_same_columns, classify, training_sample
 from .clustering import cluster
 from .commands import ARGUMENTS, debugging
@@ -153,8 +154,9 @@ def _run_method(name: str, options: dict[str, Any]) -> None:
         code = program(*reading, assignment(result.model), *result.python)
         reproduction = model_reproduction_section(result, command_line(), code)
         with house_style():
-            sections = [*result.sections(), reproduction]
-            page = render_report(title.format(Path(source).name), sections)
+            data = arguments[0] if isinstance(arguments[0], Data) else None
+            sections = [*result.sections(), citing_section(result.model, data), reproduction]
+            page = render_report(title.format(Path(source).name), sections, lead=result.answer)
         # file names that are not UTF-8 contain lone surrogates
         contents = {**result.files, PAGE: page.encode("utf-8", errors="replace")}
         write_together({folder / file: content for file, content in contents.items()})

@@ -106,9 +106,19 @@ def house_style() -> Iterator[None]:
 
 def png(figure: Figure) -> bytes:
     """Return a figure as a PNG file; equal figures give equal bytes."""
+    return _saved(figure, format="png", metadata={"Software": None})
+
+
+def svg(figure: Figure) -> bytes:
+    """Return a figure as an SVG file without a background; equal figures give equal bytes."""
+    with require_matplotlib().rc_context({"svg.hashsalt": "orthodrome"}):
+        return _saved(figure, format="svg", transparent=True, metadata={"Date": None})
+
+
+def _saved(figure: Figure, **options: Any) -> bytes:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
         # characters missing from the font become boxes; the text of the page shows them
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+        figure.savefig(buffer, dpi=_DPI, **options)
     return buffer.getvalue()

@@ -123,7 +123,8 @@ def _write_cells(ax: Axes, fractions: Floats, counts: NDArray[np.intp]) -> None:
     for row, column in np.argwhere(counts):
         fraction = float(fractions[row, column])
         percentage = "\n" + _percent(fraction) if few else ""
-        color = "white" if fraction > _DARK else "black"
+        # not quite white and black, which reports replace on a dark page
+        color = "#fefefe" if fraction > _DARK else "#010101"
         ax.text(column, row, f"{counts[row, column]}{percentage}", color=color, **style)
 
 

@@ -143,7 +143,7 @@ class Scatter:
 
     def assets(self) -> Assets:
         """Return the style sheet and the script of the plot."""
-        return [resource("scatter.css")], [resource("scatter.js")]
+        return [resource("scatter.css")], [resource("scatter.js"), resource("figures.js")]
 
     # ------------------------------------------------------------------ contents
 

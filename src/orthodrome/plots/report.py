@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,12 +22,30 @@ from typing import Any, Protocol
 
 from .._core.files import Content, write_together
 from .._core.machine import versions as versions
-from ._matplotlib import Figure, png
+from ._matplotlib import Figure, svg
 
 _NUMBER = ' class="number"'
 # When printed, tables with more columns than `_WIDE` get small vertical headings, and those with
 # more than `_VERY_WIDE` even smaller text.
 _WIDE, _VERY_WIDE = 10, 30
+
+# Colours of figures that follow the style of the page; see report.css.
+_INKS = {
+    "#000000": "var(--text)",
+    "#111111": "var(--text)",
+    "#222222": "var(--text)",
+    "#333333": "var(--edge)",
+    "#ffffff": "var(--back)",
+    "#eaf0f6": "var(--panel)",
+    "#661100": "var(--brown)",
+}
+# Parts of matplotlib's files that are not for inline SVG: headers, a style for all elements, and
+# ids that occur in every figure.
+_NOT_INLINE = re.compile(
+    r'<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>|<style.*?</style>| xmlns(:xlink)?="[^"]*"'
+    r'| id="[A-Za-z0-9]+_\d+"',
+    re.DOTALL,
+)
 
 #: Style sheets and scripts of a block. Each is included once per page. Scripts run in list order.
 Assets = tuple[list[str], list[str]]
@@ -77,7 +96,7 @@ class Picture:
     name : str
         File name without the suffix, if the picture is also written to a file.
     data : bytes
-        Content of a PNG or GIF file.
+        Content of an SVG file by matplotlib, or of a PNG or GIF file.
     alt : str
         Description of the figure for readers who cannot see it.
     caption : str
@@ -95,21 +114,35 @@ class Picture:
     @classmethod
     def of(cls, figure: Figure, name: str, *, alt: str, caption: str) -> Picture:
         """Return a matplotlib figure as a picture."""
-        return cls(name, png(figure), alt, caption, 96 * float(figure.get_figwidth()))
+        return cls(name, svg(figure), alt, caption, 96 * float(figure.get_figwidth()))
 
     @property
     def ending(self) -> str:
         """The suffix of the file, from the first bytes of the data."""
-        return "gif" if self.data.startswith(b"GIF8") else "png"
+        endings = {b"GIF8": "gif", b"<?xm": "svg"}
+        return endings.get(self.data[:4], "png")
 
     def html(self) -> str:
-        """Return a figure element with the image embedded."""
-        encoded = base64.b64encode(self.data).decode("ascii")
+        """Return a figure element with the image inside; SVG follows the style of the page."""
+        alt, caption = escape(self.alt), escape(self.caption)
+        if self.ending == "svg":
+            drawing = _NOT_INLINE.sub("", self.data.decode("utf-8")).strip()
+            for color, ink in _INKS.items():
+                drawing = drawing.replace(color, ink)
+            image = drawing.replace(
+                "<svg", f'<svg class="drawing" role="img" aria-label="{alt}"', 1
+            )
+        else:
+            encoded = base64.b64encode(self.data).decode("ascii")
+            image = f'<img src="data:image/{self.ending};base64,{encoded}" alt="{alt}">'
         return (
-            f'<figure style="max-width:{self.width + 24:.0f}px">'
-            f'<img src="data:image/{self.ending};base64,{encoded}" alt="{escape(self.alt)}">'
-            f"<figcaption>{escape(self.caption)}</figcaption></figure>"
+            f'<figure style="max-width:{self.width + 24:.0f}px">{image}'
+            f"<figcaption>{caption}</figcaption></figure>"
         )
+
+    def assets(self) -> Assets:
+        """Return no styles, and the script that saves SVG."""
+        return [], [resource("figures.js")] if self.ending == "svg" else []
 
 
 @dataclass(frozen=True)
@@ -121,6 +154,10 @@ class Row:
     def html(self) -> str:
         """Return the figures in a wrapping box."""
         return f'<div class="row">{"".join(picture.html() for picture in self.pictures)}</div>'
+
+    def assets(self) -> Assets:
+        """Return the scripts of the pictures."""
+        return [], [script for picture in self.pictures for script in picture.assets()[1]]
 
 
 @dataclass(frozen=True)
@@ -228,9 +265,9 @@ def write_report(
     sections : sequence of Section
         The sections of the page.
     lead : str, default=""
-        Paragraph below the title.
+        Paragraph below the title, such as the main result.
     write_pictures : bool, default=False
-        Also write each picture as a file, ``name.png`` or ``name.gif``, into the same folder. The
+        Also write each picture as a file, such as ``name.svg``, into the same folder. The
         page does not need these files.
 
     Returns

@@ -69,6 +69,7 @@
       this.reset();
       new ResizeObserver(() => this.draw()).observe(this.plot);
       figure.scatter = this;
+      figure.classList.add("drawn");
     }
 
     addControls(box) {
@@ -132,6 +133,28 @@
         this.entries[i] = entry;
         this.toggle(i, false);
       }
+    }
+
+    addKey(svg, width, height) { // the legend, above a copy of the plot
+      const { groups, label, range } = this.data;
+      const shown = [...groups.keys()].filter((i) => groups[i].name && !this.hidden.has(i));
+      const named = label === undefined ? [] : shown;
+      const texts = [range ? `${label}: ${range[0]} (dark) to ${range[1]} (light)` : label];
+      const key = draw(svg, "g");
+      let [x, y] = [66, 16];
+      for (const i of [undefined, ...named]) {
+        const text = i === undefined ? texts[0] ?? "" : groups[i].name.trim() || "(empty)";
+        const space = 34 + 7.5 * text.length;
+        if (x + space > width) [x, y] = [66, y + 22];
+        if (i !== undefined) {
+          this.addMark(key, groups[i]).setAttribute("transform", `translate(${x},${y - 4})`);
+        }
+        draw(key, "text", { x: x + 12, y, text, class: "start" });
+        x += space;
+      }
+      svg.querySelectorAll(".scatter-ring").forEach((ring) => ring.remove());
+      svg.setAttribute("viewBox", `0 ${-y - 8} ${width} ${height + y + 8}`);
+      key.setAttribute("transform", `translate(0,${-y - 8})`);
     }
 
     toggle(i, hide) {
