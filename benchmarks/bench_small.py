@@ -98,7 +98,7 @@ def solver_map(estimator: Any) -> Table:
     for n in ns:
         X, cells = data(n), []
         for k in ks:
-            solvers = ["dense", "krylov"] if n <= 2_000 else ["krylov"]
+            solvers = ["dense", "krylov"] if n <= 1_000 else ["krylov"]
             works = {
                 solver: partial(estimator(k, solver=solver, random_state=0).fit, X)
                 for solver in solvers

@@ -74,6 +74,15 @@ def test_more_copies_than_a_block_is_wide(values, block_size):
     check_orthonormal(pairs)
 
 
+@pytest.mark.parametrize("copies", [7, 8, 9, 20])
+def test_copies_among_many_other_values(copies):
+    """With the default block, no copy is missed, although no basis is invariant."""
+    values = np.r_[9.0, 8.0, np.full(copies, 7.0), np.linspace(6, 0, 698 - copies)]
+    pairs = leading(np.diag(values), 16, solver="krylov", random_state=0)
+    np.testing.assert_allclose(pairs.values, values[:16], atol=1e-7)
+    assert pairs.solver == "krylov"
+
+
 @pytest.mark.parametrize(("n", "gap", "accuracy"), [(256, 0, 1e-12), (2, 0, 1e-12), (300, 1, 0.02)])
 def test_smallest_ritz_value(n, gap, accuracy):
     """Small matrices have the exact value; others need a gap."""

@@ -17,9 +17,11 @@ from .pairs import Eigenpairs, Solver
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
 
-# Up to this many rows, LAPACK takes well under a second for the whole matrix (on two cores). With
-# more rows, krylov is faster for the usual numbers of pairs.
-_DENSE_ROWS = 1000
+# Up to this many rows, LAPACK is faster than krylov (benchmarks/bench_small.py, on two cores).
+_DENSE_ROWS = 350
+# Also for up to 1000 rows, if there are fewer rows per pair. Such a matrix fits in 8 MiB, which any
+# budget allows.
+_FEW_ROWS, _ROWS_PER_PAIR = 1000, 16
 # If more than this fraction of all pairs is wanted, a Krylov basis would span most of the space.
 _DENSE_FRACTION = 0.2
 
@@ -52,7 +54,7 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     >>> choose_solver(10_000, 16).solver
     'krylov'
     >>> choose_solver(150, 2)
-    Choice(solver='dense', reason='n = 150 is at most 1000: LAPACK is exact and cheap')
+    Choice(solver='dense', reason='n = 150 is at most 350: LAPACK is exact and cheap')
     >>> choose_solver(1_000_000, 16).solver, choose_solver(1_000_000, 16, exact=True).solver
     ('nystroem', 'krylov')
     """
@@ -60,6 +62,8 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     check_integer(k, "k", "choose_solver")
     if n <= _DENSE_ROWS:
         return Choice("dense", f"n = {n} is at most {_DENSE_ROWS}: LAPACK is exact and cheap")
+    if n <= _FEW_ROWS and n < _ROWS_PER_PAIR * k:
+        return Choice("dense", f"{k} of {n} pairs are many: LAPACK is exact and cheap")
     if n > _KRYLOV_ROWS and not exact:
         return Choice(
             "nystroem",

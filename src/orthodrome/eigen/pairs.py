@@ -121,7 +121,7 @@ def orient(embedding: Array, weights: Array | None = None) -> Floats:
         columns, weights = columns[weights > 0], weights[weights > 0]
     scale = np.abs(columns).max(axis=0, initial=0.0)
     columns = columns / np.where(scale > 0, scale, 1.0)  # cubes neither overflow nor underflow
-    cubes = columns**3
+    cubes = columns * columns * columns  # faster than a power
     if weights is not None:
         cubes = cubes * weights[:, None]
     moments = cubes.sum(axis=0)

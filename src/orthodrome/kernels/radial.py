@@ -55,11 +55,12 @@ def _plain_distances(
     block *= -2
     block += norms
     block += a.per_point[:, None]
-    # most rows have no near points
-    largest = a.per_point + norms.max(initial=0)
-    near = np.flatnonzero(block.min(axis=1, initial=np.inf) <= threshold * largest)
-    i, j = np.nonzero(block[near] <= threshold * np.add.outer(a.per_point[near], norms))
-    block[near[i], j] = paired_squared_distances(left, right, near[i], j)
+    # find candidates with one limit per row, which needs no block of limits
+    limits = threshold * (a.per_point + norms.max(initial=0))
+    i, j = np.divmod(np.flatnonzero(block <= limits[:, None]), max(1, len(norms)))
+    near = block[i, j] <= threshold * (a.per_point[i] + norms[j])
+    i, j = i[near], j[near]
+    block[i, j] = paired_squared_distances(left, right, i, j)
     return block
 
 
