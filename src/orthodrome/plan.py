@@ -143,7 +143,7 @@ class Plan:
         if self.face == "gram":
             return self.solver, self.tol
         max_iter = self.request.max_iter
-        options = {} if max_iter is None else {"max_iter": max_iter}
+        options: dict[str, Any] = {} if max_iter is None else {"max_iter": max_iter}
         return Krylov(_VECTORS_TOL, **options), _VECTORS_TOL
 
 

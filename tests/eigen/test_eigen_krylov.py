@@ -74,6 +74,14 @@ def test_more_copies_than_a_block_is_wide(values, block_size):
     check_orthonormal(pairs)
 
 
+def test_auto_falls_back_to_lapack_for_small_matrices():
+    matrix = np.diag(np.linspace(0, 1, 500))
+    pairs = leading(matrix, 5, max_iter=5, random_state=0)
+    assert (pairs.solver, pairs.status.name) == ("dense", "CONVERGED")
+    np.testing.assert_allclose(pairs.values, np.linspace(0, 1, 500)[:-6:-1], rtol=1e-12)
+    assert not leading(matrix, 5, solver="krylov", max_iter=5, random_state=0).converged
+
+
 @pytest.mark.parametrize("copies", [7, 8, 9, 20])
 def test_copies_among_many_other_values(copies):
     """With the default block, no copy is missed, although no basis is invariant."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +11,12 @@ import scipy.linalg
 
 from .._core.memory import format_bytes, parse_bytes
 from .._core.status import Status
+from .._core.threads import single_threaded_blas
 from .._core.types import Callback
 from .pairs import Eigenpairs, Solver
+
+# Up to this many rows, a second thread of LAPACK costs more than it saves.
+_ONE_THREAD_ROWS = 600
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class Dense(Solver):
         fast = {"overwrite_a": True, "check_finite": False}
         if k < n:
             chosen = [n - k, n - 1]
-            values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, **fast)
+            with single_threaded_blas() if n <= _ONE_THREAD_ROWS else nullcontext():
+                values, vectors = scipy.linalg.eigh(matrix, subset_by_index=chosen, **fast)
             # LAPACK's bisection may return fewer than k eigenvalues if some are exactly equal, as
             # for a centred identity matrix; then compute all eigenvalues instead
             matrix = operator.toarray() if len(values) < k else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,6 +61,9 @@ class Krylov(Solver):
         start only if the matrix is positive semidefinite; the result does not depend on it.
     memory_budget : str or number, optional
         Maximum memory of the whole matrix if LAPACK is used instead; default: not checked.
+    or_dense : bool, default=False
+        Whether LAPACK is used instead if `max_iter` is reached. ``solver="auto"`` sets it for
+        small matrices.
 
     References
     ----------
@@ -75,6 +78,7 @@ class Krylov(Solver):
     random_state: Any = None
     initial: Any = None
     memory_budget: str | float | None = None
+    or_dense: bool = field(default=False, repr=False)
 
     name = "krylov"
 
@@ -103,6 +107,8 @@ class Krylov(Solver):
                 return Dense(self.memory_budget).solve(operator, k, callback=callback)
             with single_threaded_blas():
                 found = self._iterate(operator, k, block, capacity, callback)
+            if self.or_dense and not found.converged:
+                return Dense(self.memory_budget).solve(operator, k, callback=callback)
             if block >= k or self.block_size is not None:
                 return found
             spans = found.values[: k - block + 1] - found.values[block - 1 :]

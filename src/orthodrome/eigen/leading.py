@@ -22,6 +22,8 @@ _DENSE_ROWS = 350
 # Also for up to 1000 rows, if there are fewer rows per pair. Such a matrix fits in 8 MiB, which any
 # budget allows.
 _FEW_ROWS, _ROWS_PER_PAIR = 1000, 16
+# If krylov has not converged after this many products with such a matrix, LAPACK takes over.
+_FEW_PRODUCTS = 50
 # If more than this fraction of all pairs is wanted, a Krylov basis would span most of the space.
 _DENSE_FRACTION = 0.2
 
@@ -173,6 +175,9 @@ def resolve_solver(solver: Any, n: int, k: int, *, exact: bool = True, **options
     if solver == "auto":
         by_anchors = options.get("n_anchors") is not None and not exact
         solver = "nystroem" if by_anchors else choose_solver(n, k, exact=exact).solver
+        if solver == "krylov" and n <= _FEW_ROWS:
+            max_iter = options.get("max_iter") or _FEW_PRODUCTS
+            options = options | {"max_iter": max_iter, "or_dense": True}
     is_name = isinstance(solver, str)
     found = _KINDS[solver]() if is_name else solver
     if not isinstance(found, Solver):
