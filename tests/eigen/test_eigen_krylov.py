@@ -1,5 +1,7 @@
 """The Krylov solver: seeds, starts, storage, the end of an iteration, its history."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -74,12 +76,14 @@ def test_more_copies_than_a_block_is_wide(values, block_size):
     check_orthonormal(pairs)
 
 
-def test_auto_falls_back_to_lapack_for_small_matrices():
+def test_auto_falls_back_to_lapack_for_small_matrices(monkeypatch):
     matrix = np.diag(np.linspace(0, 1, 500))
-    pairs = leading(matrix, 5, max_iter=5, random_state=0)
+    monkeypatch.setattr(sys.modules[leading.__module__], "_FEW_PRODUCTS", 5)
+    pairs = leading(matrix, 5, random_state=0)
     assert (pairs.solver, pairs.status.name) == ("dense", "CONVERGED")
     np.testing.assert_allclose(pairs.values, np.linspace(0, 1, 500)[:-6:-1], rtol=1e-12)
-    assert not leading(matrix, 5, solver="krylov", max_iter=5, random_state=0).converged
+    for solver in ("auto", "krylov"):  # a given limit is kept
+        assert not leading(matrix, 5, solver=solver, max_iter=5, random_state=0).converged
 
 
 @pytest.mark.parametrize("copies", [7, 8, 9, 20])

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 
-from .._core.checks import check_columns
+from .._core.checks import check_columns, check_flag
 from .._core.parameters import Check, integer, optional, positive, seed
 from .._core.random import one_seed
 from .._core.status import Status
@@ -89,6 +89,7 @@ class Krylov(Solver):
         "max_basis": optional(integer()),
         "random_state": seed,
         "initial": check_initial,
+        "or_dense": check_flag,
     }
 
     def solve(self, operator: Any, k: int, *, callback: Callback | None = None) -> Eigenpairs:

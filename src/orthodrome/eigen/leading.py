@@ -175,9 +175,8 @@ def resolve_solver(solver: Any, n: int, k: int, *, exact: bool = True, **options
     if solver == "auto":
         by_anchors = options.get("n_anchors") is not None and not exact
         solver = "nystroem" if by_anchors else choose_solver(n, k, exact=exact).solver
-        if solver == "krylov" and n <= _FEW_ROWS:
-            max_iter = options.get("max_iter") or _FEW_PRODUCTS
-            options = options | {"max_iter": max_iter, "or_dense": True}
+        if solver == "krylov" and n <= _FEW_ROWS and options.get("max_iter") is None:
+            options = options | {"max_iter": _FEW_PRODUCTS, "or_dense": True}
     is_name = isinstance(solver, str)
     found = _KINDS[solver]() if is_name else solver
     if not isinstance(found, Solver):

@@ -47,8 +47,8 @@ def log_bessel(order: float, x: Floats) -> Floats:
 
     Examples
     --------
-    >>> log_bessel(0.5, np.array([1.0, 1e6])).round(6)
-    array([-6.435200e-02,  9.999922e+05])
+    >>> log_bessel(0.5, np.array([1.0, 1e6])).round(2).tolist()
+    [-0.06, 999992.17]
     """
     r = np.hypot(order, x)
     with np.errstate(divide="ignore"):
