@@ -44,8 +44,8 @@ axes[0].set_ylabel("second coordinate")
 axes[1].legend()
 
 # %%
-# Leave-one-out chooses α, and without `geodesic` also the scale of the kernel. A grid search can
-# choose the scale too. The wines are not standardised here, so it covers a wide range of scales.
+# A fit chooses α by leave-one-out. Here a grid search chooses the scale of the kernel as well. The
+# columns of the wines are not standardised, so the grid covers a wide range of scales.
 
 X, y = load_wine(return_X_y=True)
 train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
