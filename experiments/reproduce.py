@@ -58,7 +58,7 @@ Values = dict[Any, Any]  # a number, or a list of repeats, by key
 
 @dataclass(frozen=True)
 class About:
-    """What the paper says, and what is to be said of the comparison: three lines.
+    """What the paper says, and the discussion of our results.
 
     `partial` says where our protocol differs from the paper's, even in a full run. `short` is the
     tested reason why numbers of the own method are short, or "unknown".
@@ -111,6 +111,11 @@ class Found:
 def joined(key: Any) -> str:
     """Return a key as text."""
     return " | ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def named(variant: Any) -> str:
+    """Return the name of a variant; the parts of a tuple are separated by commas."""
+    return ", ".join(map(named, variant)) if isinstance(variant, tuple) else str(variant)
 
 
 def load(name: str) -> Any:
@@ -236,10 +241,10 @@ class Experiment:
         """Return the comparisons of each part, for each of its variants."""
         found, made = Found(self.results["values"]), []
         for part in self.module.PARTS:
-            every = {str(each): part.compare(found, each) for each in part.variants}
+            every = {named(each): part.compare(found, each) for each in part.variants}
             tried = {name: compared for name, compared in every.items() if compared}
             if tried:
-                others = {str(each): part.compare(found, each) for each in part.others}
+                others = {named(each): part.compare(found, each) for each in part.others}
                 made.append(Fitted(part.open, tried, others))
         return made
 

@@ -134,7 +134,7 @@ class Compared:
 
     @property
     def finding(self) -> str:
-        """What came of it."""
+        """The verdict on this number or order."""
         if self.role == ORDER:
             if self.apart > self.allowed:
                 return HOLDS
@@ -185,6 +185,11 @@ def counts(compared: Sequence[Compared], role: str) -> Counter[str]:
     return Counter(each.finding for each in compared if each.role == role)
 
 
+def in_plural(word: str, n: int) -> str:
+    """Return a finding as the verb of one or several results."""
+    return word if n == 1 else {HOLDS: "hold", DIFFERS: "differ"}.get(word, word)
+
+
 def verdicts(compared: Sequence[Compared]) -> dict[str, str]:
     """Return the verdict for each role, "" where nothing is published."""
     own, orders, baselines = (counts(compared, role) for role in (OWN, ORDER, BASELINE))
@@ -195,16 +200,15 @@ def verdicts(compared: Sequence[Compared]) -> dict[str, str]:
         text = f"{reached} of {own.total()} numbers reached{more}"
         for word in (SHORT, DIFFERS):
             gaps = [abs(e.apart) for e in compared if e.role == OWN and e.finding == word]
-            most = f"by up to {max(gaps, default=0.0):.2g}".replace("by up to inf", "diverges")
-            text += f"; {len(gaps)} {word} ({most})" if gaps else ""
+            most = f"by {'up to ' * (len(gaps) > 1)}{max(gaps, default=0.0):.2g}"
+            most = "diverges" if most.endswith("inf") else most
+            text += f"; {len(gaps)} {in_plural(word, len(gaps))} ({most})" if gaps else ""
     said = {OWN: text}
     for role, found, words in (
         (ORDER, orders, (HOLDS, OPEN, CONTRADICTED)),
         (BASELINE, baselines, (SAME, STRONGER, WEAKER, DIFFERS)),
     ):
         said[role] = ", ".join(
-            f"{found[word]} {'hold' if word == HOLDS and found[word] != 1 else word}"
-            for word in words
-            if found[word]
+            f"{found[word]} {in_plural(word, found[word])}" for word in words if found[word]
         )
     return said

@@ -27,10 +27,10 @@ exact = leading(K, 10)
 minimal = reconstruction_error(K, (exact.vectors / exact.values**0.5).T)
 
 # %%
-# The four members of the family, pass by pass. The error is the excess of reconstructing the Gram
-# matrix from ten components over the smallest possible error. A run continued with ``initial=``
-# equals an uninterrupted one. The last curve starts from the best components within the span of
-# some of the points.
+# The four members of the family, pass by pass. The curves show how well ten components reconstruct
+# the Gram matrix: the error of the reconstruction, less the smallest possible error. Each pass
+# continues the run with ``initial=``; the result is that of an uninterrupted run. The last curve
+# starts from the best components within the span of some of the points.
 
 runs = {
     "KHA": {"gain": "constant", "start": "orthonormal"},

@@ -6,8 +6,8 @@ See how the bandwidth of a kernel changes a map of digits.
 
 A radial kernel with k(x, x) = 1 places every row on a sphere. Its scale σ decides how far around
 the sphere the data spread. With a large σ they lie in a small, nearly flat cap, and every method is
-close to its linear version. With a small σ all points are at right angles to each other, and none
-has neighbours. Useful values lie between.
+close to its linear version. With a small σ all points are at right angles to each other, and no
+point has near neighbours. Useful values lie between.
 """
 
 # %%
@@ -72,8 +72,8 @@ for ax, factor in zip(axes, factors, strict=True):
 axes[0].set_ylabel("Component 2")
 
 # %%
-# With a small σ, a picture may show a few similar points, and all others in one heap. The number of
-# components that explain half of the variance shows the same: it is large if σ is small.
+# With a small σ, a picture may show a few similar points, and all others in one heap. Two
+# components are then too few: the smaller σ is, the more components explain half of the variance.
 
 for factor in factors:
     model = KernelPCA(0.5, Gaussian(factor * scale), random_state=0).fit(X)

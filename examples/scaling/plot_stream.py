@@ -6,8 +6,8 @@ Fit kernel PCA and kernel PGA to data that arrive in batches.
 
 Rows come in batches: from a large file, a sensor or a simulation. ``partial_fit`` of kernel PCA
 chooses a few of the first rows as anchors. It represents every row by its similarities to the
-anchors, and keeps only the mean and covariance of these.
-``fit`` passes over batches several times, and can also find the Karcher mean.
+anchors, and stores only the mean and the covariance of these similarities. ``fit`` passes over the
+batches several times, and can also find the Karcher mean.
 """
 
 # %%
@@ -43,8 +43,8 @@ class Curve:
 batches = Curve(n_batches=40, size=500)
 
 # %%
-# One batch after the other. After the last batch, the variances equal those of a fit to all rows
-# with the same anchors and kernel.
+# Fit one batch after the other. After the last batch, the variances equal those of one fit to all
+# rows with the same anchors and kernel.
 
 model = KernelPCA(4, n_anchors=40, random_state=0)
 ratios = []

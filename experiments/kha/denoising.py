@@ -129,10 +129,10 @@ ABOUT = About(
     where="Figure 4 and its text",
     says="KHA-SMD removes 87.5 % of the mean squared error of a walk, with σ = √1.5 and 25 "
     "components.",
-    differs="Nothing at 12 mm of noise on walk 35: KHA-SMD from ρ_0 = 0 removes 87.4 %. With ρ_0 = "
-    "1 as printed it diverges on most draws.",
-    tried="Two walks with four noise levels each, five draws of the noise, and the exact "
-    "components as well, which remove 88.2 % at 12 mm.",
+    differs="Nothing at 12 mm of noise on walk 35: KHA-SMD with ρ_0 = 0 removes 87.4 %. "
+    "With the printed ρ_0 = 1 it diverges on most draws.",
+    tried="Two walks, four noise levels each, five draws of the noise. The exact "
+    "components remove 88.2 % at 12 mm.",
     reason="The paper does not give the walk, the units or the noise level, so the agreement shows "
     "that some level fits.",
 )

@@ -66,13 +66,14 @@ ABOUT = About(
     where="Figure 4, left",
     says="Curves without numbers of the excess reconstruction error over passes on a noisy walk: "
     "KHA-SMD clearly outperforms KHA/et, which is better than KHA/t.",
-    differs="With ρ_0 = 1 as printed, KHA-SMD diverges in all six cases. With ρ_0 = 0 and λ at "
-    "each step it is better than KHA/et in four cases, by 0.01 to 0.11 decades, and two are open."
-    " That is not “clearly”.",
-    tried="Two walks with three noise levels, both values of ρ_0, and eigenvalues once per pass "
-    "and at each step. The case of walk 02 with 100 mm, λ once per pass and ρ_0 = 0 was not run.",
+    differs="With the printed ρ_0 = 1, KHA-SMD diverges in all six cases. With ρ_0 = 0 "
+    "and λ at each step, it is better than KHA/et in four cases, by 0.01 to 0.11 "
+    "decades, and two cases are open. That is not “clearly”.",
+    tried="Two walks with three noise levels, both values of ρ_0, and eigenvalues "
+    "estimated once per pass and at each step. One case was not run: walk 02 with 100 mm, "
+    "λ once per pass and ρ_0 = 0.",
     reason="As for the digits: ρ_0 = 1 may be a misprint, or η0 was tuned for fewer passes. The "
     "walk and the noise may differ too.",
-    partial="The paper does not give the walk, its units and the noise: two walks in metres, each "
-    "with three noise levels, one draw of the noise, are all compared.",
+    partial="The paper does not give the walk, its units or the noise. We compare on two "
+    "walks in metres with three noise levels each, and one draw of the noise.",
 )

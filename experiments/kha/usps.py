@@ -85,13 +85,15 @@ ABOUT = About(
     says="Curves without numbers of the excess reconstruction error over passes, for the dot "
     "product and the Gaussian kernel: KHA/et clearly outperforms KHA/t, and KHA-SMD converges "
     "even faster.",
-    differs="With ρ_0 = 1 as printed, KHA-SMD diverges from some starts with the dot product "
-    "kernel, and is worse than KHA/et with the Gaussian one. With ρ_0 = 0 it is better with the "
-    "Gaussian kernel, by 0.4 decades (0.7 with λ at each step), and as good with the other.",
-    tried="Both values of ρ_0, each with a search for μ, and eigenvalues once per pass (§3) and at "
-    "each step (Algorithm 1).",
-    reason="With ρ_0 = 1 the gains start at e times those of KHA/et, whose η0, tuned for 50 "
-    "passes, is at the edge of stability. With η0 tuned for 10 passes ρ_0 = 1 works (see "
-    "kha/clustering); the paper does not say for how many passes it tuned. Its text calls the "
-    "gains of KHA/et the starting point, which is ρ_0 = 0.",
+    differs="With the printed ρ_0 = 1, KHA-SMD diverges from some starts with the dot "
+    "product kernel, and is worse than KHA/et with the Gaussian kernel. With ρ_0 = 0 it "
+    "is as good as KHA/et with the dot product, and better with the Gaussian kernel, by "
+    "0.4 decades (0.7 with λ at each step).",
+    tried="Both values of ρ_0, each with a search for μ. Eigenvalues were estimated once "
+    "per pass (§3) and at each step (Algorithm 1).",
+    reason="With ρ_0 = 1, the first gains are e times those of KHA/et. We tuned η0 of "
+    "KHA/et for 50 passes, which is at the edge of stability, so larger gains diverge. "
+    "With η0 tuned for 10 passes, ρ_0 = 1 works (see kha/clustering). The paper does not "
+    "say for how many passes it tuned. Its text says that KHA-SMD starts from the gains "
+    "of KHA/et, which is ρ_0 = 0.",
 )

@@ -218,15 +218,16 @@ ABOUT = About(
     says="Averaged precision, recall, F1 and accuracy with 10 and 100 training leaves per class. "
     "Kernel ridge regression is the best method with the Veronese-Whitney Gaussian kernel, and "
     "poor with the Riemannian kernel.",
-    differs="The numbers of the Veronese-Whitney kernel are reached, to 0.01. The Riemannian "
-    "kernel, poor in the paper, ties with it here: its F1 with 100 leaves is 0.85, in the paper "
+    differs="The numbers of the Veronese-Whitney kernel are reached, within 0.01. The "
+    "Riemannian kernel is as good here: its F1 with 100 leaves is 0.85, in the paper "
     "0.79. The other competitors are as printed or stronger.",
-    tried="Parameters of all methods are chosen in the same way, on the training part. Printed F1 "
-    "is below both printed precision and recall in 8 of 10 rows, so it is not 2PR/(P + R) of "
-    "these; both definitions were compared. Not printed in the paper, with 100 leaves: 2PR/(P + "
-    "R) is 0.854 for the Veronese-Whitney kernel, 0.840 for the SVM and 0.844 for kPCA + LDA.",
-    reason="For the Riemannian kernel the author's script computes an angle other than arccos "
-    "|u*v|, so its printed results may be too low.",
-    partial="“Extrinsic CG” and “Full PCG” of the table are omitted, because the paper does not "
-    "define them. It does not give its number of splits either; we have 100.",
+    tried="Two definitions of F1. In 8 of 10 rows the printed F1 is below both the printed "
+    "precision and the printed recall, so it cannot be 2PR/(P + R) of these. For "
+    "comparison, 2PR/(P + R) with 100 leaves is 0.854 for the Veronese-Whitney kernel, "
+    "0.840 for the SVM and 0.844 for kPCA + LDA. We choose the parameters of all methods "
+    "in the same way, on the training part.",
+    reason="For the Riemannian kernel, the author's script computes an angle that is not "
+    "arccos |u*v|, so its printed results may be too low.",
+    partial="We omit “Extrinsic CG” and “Full PCG” of the table, because the paper does "
+    "not define them. It does not give its number of splits; we use 100.",
 )

@@ -133,15 +133,15 @@ PARTS = [Part(compare, tuple(FACTORS), "σ")]
 ABOUT = About(
     title="The pre-image of the Karcher mean",
     where="§3.1 and Figure 2",
-    says="On points of a square and of a spiral, the fixed-point iteration from a single start is "
-    "prone to end at a local minimum, so it is started at every data point. It takes less than "
-    "ten iterations. The paper shows pictures without numbers.",
-    differs="Nothing with the σ that fits best. It is the only one of nine with which all four "
-    "orders hold.",
-    tried="Values of σ from 1/32 to 8 times the mean distance. With σ below half the mean distance "
-    "the objective has several minima, and starts at all points help. From half on it has one "
-    "minimum, and no start is better than another.",
-    reason="The paper does not give σ. We count the iterations of the median start; the slowest "
-    "one needs 29 or more wherever there are several minima, so for no σ are both statements true"
-    " for every start.",
+    says="The data are points of a square and of a spiral. The fixed-point iteration from a "
+    "single start is prone to end at a local minimum, so it is started at every data point. "
+    "It takes less than ten iterations. The paper shows pictures without numbers.",
+    differs="Nothing with the σ that fits best. It is the only one of nine values with "
+    "which all four comparisons hold.",
+    tried="Values of σ from 1/32 to 8 times the mean distance. Below half the mean "
+    "distance, the objective has several minima, and starts at all points help. From half "
+    "the mean distance upwards it has one minimum, and all starts are equally good.",
+    reason="The paper does not give σ. We count the iterations from the median start. "
+    "Wherever there are several minima, the slowest start needs 29 or more. So there is "
+    "no σ for which both statements are true for every start.",
 )

@@ -247,21 +247,23 @@ PARTS = [
 ABOUT = About(
     title="Digits from few modes",
     where="Figures 5 and 6",
-    says="Box plots without numbers of the error of linear support vector machines on D features "
-    "of MNIST and pen-based digits. On the original data robust nested spheres are often better "
-    "than, or about as good as, robust kernel PCA. With a fifth of the features set to zero they "
-    "are almost always better if D is small; on MNIST the error is then often 5-10 % lower.",
-    differs="With the polynomial kernel the claims hold on MNIST, and are mostly open on "
-    "pen-digits. With the Gaussian kernel they are contradicted on both sets: robust nested "
-    "spheres are worse at small D, by 4 to 15 points.",
-    tried="Both kernels of the paper, zeros in the training points only or in all points. In an "
-    "earlier run also great subspheres, features with the angle on the last circle, and another "
-    "C. p < 2 does not help: nested spheres with p = 2 have the same errors or smaller ones, by "
-    "up to 1.7 points.",
-    reason="Most of the gain comes from normalising the points, which nested spheres do and kernel "
-    "PCA does not. With the Gaussian kernel and the mean distance as σ the points lie in a nearly"
-    " flat cap, and small subspheres bend to follow noise.",
-    partial="5 random training sets of 150 points; the paper gives neither number. Of an earlier "
-    "run only means and standard errors were kept, so differences are not within splits.",
+    says="Box plots without numbers: errors of linear support vector machines on D features "
+    "of MNIST and pen-based digits. On the original data, robust nested spheres are often "
+    "better than robust kernel PCA, or about as good. With a fifth of the features set to "
+    "zero they are almost always better if D is small; on MNIST the error is then often "
+    "5-10 % lower.",
+    differs="With the polynomial kernel, the claims hold on MNIST and are mostly open on "
+    "pen-digits. With the Gaussian kernel they are contradicted on both sets: robust "
+    "nested spheres are worse at small D, by 4 to 15 points.",
+    tried="Both kernels of the paper, with zeros in the training points only or in all "
+    "points. In an earlier run we also tried great subspheres, features with the angle on "
+    "the last circle, and another C. p < 2 does not help: with p = 2 the errors of nested "
+    "spheres are equal or smaller, by up to 1.7 points.",
+    reason="Most of the gain comes from normalising the points, which nested spheres do "
+    "and kernel PCA does not. With the Gaussian kernel and the mean distance as σ, the "
+    "points lie in a nearly flat cap, and small subspheres follow noise.",
+    partial="We use 5 random training sets of 150 points; the paper gives neither "
+    "number. An earlier run kept only means and standard errors, so differences are not "
+    "computed within splits.",
     short="not short with the polynomial kernel; with the Gaussian kernel see the experiment",
 )

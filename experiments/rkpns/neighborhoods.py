@@ -162,19 +162,19 @@ PARTS = [
 ABOUT = About(
     title="Variance and neighbourhoods in few modes",
     where="Figures 3 and 4",
-    says="Curves without numbers, on eight UCI sets with two kernels: nested spheres typically "
-    "capture a larger, never a smaller, percentage of the variance than kernel PCA with as many "
-    "modes. They preserve neighbourhoods better (never worse). The results are stable up to a 30 "
-    "% perturbation of the parameters of the kernels.",
-    differs="Nothing with standardised features and neighbours in feature space. With the three "
-    "other variants one of 16 orders of Figure 4 is open or contradicted (Glass or Seeds with the"
-    " polynomial kernel).",
-    tried="Features as published and standardised, neighbours in feature space and in input space. "
-    "We also took D from great spheres and kernel PCA only: small spheres then preserve "
-    "neighbourhoods worse than kernel PCA on Concrete slump with both kernels, and on Fertility "
-    "with the Gaussian one.",
-    reason="Small spheres explain much variance in one mode because the points cover most of the "
-    "last circle; D is 1 in most cases, where kernel PCA is weak.",
-    partial="With standardised features the variance was compared on 5 parts. The stability was "
-    "tested on 4 random parts, and with features as published.",
+    says="Curves without numbers, on eight UCI sets with two kernels. Nested spheres "
+    "typically capture a larger percentage of the variance than kernel PCA with as many "
+    "modes, and never a smaller one. They preserve neighbourhoods better, never worse. The "
+    "results are stable if the parameters of the kernels change by up to 30 %.",
+    differs="Nothing with standardised features and neighbours in feature space. With "
+    "each of the three other variants, one of the 16 comparisons of Figure 4 is open or "
+    "contradicted (Glass or Seeds with the polynomial kernel).",
+    tried="Features as published and standardised, and neighbours in feature space and in "
+    "input space. We also chose the number of modes D from great spheres and kernel PCA "
+    "only. Small spheres then preserve neighbourhoods worse than kernel PCA on Concrete "
+    "slump with both kernels, and on Fertility with the Gaussian kernel.",
+    reason="Small spheres explain much variance in one mode because the points cover most "
+    "of the last circle. In most cases D is 1, where kernel PCA is weak.",
+    partial="With standardised features, the variance was compared on 5 parts. Stability "
+    "was tested on 4 random parts, with features as published.",
 )

@@ -111,13 +111,13 @@ def compare(found: Found, concentration: float) -> list[Compared]:
 PARTS = [Part(compare, CONCENTRATIONS, "the concentration of the distribution")]
 ABOUT = About(
     title="Nested spheres on S²",
-    where="Figure 2 and the text on it",
+    where="Figure 2 and the text about it",
     says="On 200 points of a von Mises-Fisher distribution on S², nested spheres explain 85 % of "
     "the variance with 1 mode and 100 % with 2 modes; PCA explains 37 % and 70 %. Nested spheres "
     "preserve neighbourhoods better than PCA in 1 and in 2 dimensions.",
     differs="Nothing, with a concentration of 0.5 or 1.",
-    tried="Six concentrations, 25 draws each. Nested spheres preserve neighbourhoods better than "
-    "PCA with all of them.",
+    tried="Six concentrations, 25 draws each. Nested spheres preserve neighbourhoods "
+    "better than PCA with all of them.",
     reason="Two modes explain 100 % by definition, because S² has two dimensions. The first mode "
     "of nested spheres explains so much because the points cover most of a small circle.",
 )

@@ -82,7 +82,7 @@ def test_verdicts_and_best_variant(shared):
     base = v.number("1.0 (0.0)", "x", v.Sample(2.0), own=False, repeats=1)
     compared = [good, bad, base, *(v.order("x", v.Sample(x)) for x in (1.0, 1.0, 0.0, -1.0))]
     assert v.verdicts(compared) == {
-        "own": "1 of 2 numbers reached; 1 short (by up to 0.5)",
+        "own": "1 of 2 numbers reached; 1 short (by 0.5)",
         "order": "2 hold, 1 open, 1 contradicted",
         "baseline": "1 stronger",
     }
@@ -140,7 +140,7 @@ def test_quick_page(shared, made, monkeypatch, capsys):
     assert "Made &lt;b&gt;up&lt;/b&gt;" in text
     assert "only indicative" in text
     assert "own method: 1 of 1 numbers reached; comparisons: 1 holds" in text
-    assert "Not given in the paper: the colour. a fits best of 2." in text
+    assert "Not given in the paper: the colour. Of 2 variants, “a” fits best." in text
     assert "Not run. Place iris.csv." in text
     assert "data:image/png" in text
     assert not (made / "RESULTS.md").exists()
