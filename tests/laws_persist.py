@@ -16,46 +16,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.exceptions import InconsistentVersionWarning
 
-from orthodrome import (
-    GeodesicMixture,
-    HypersphericalKMeans,
-    KernelKMeans,
-    KernelMRCD,
-    KernelPCA,
-    KernelPGA,
-    KernelPNS,
-    KernelRidgeRegressionClassifier,
-    KernelSpectralClustering,
-    NestedSpheresClassifier,
-    PatchDenoiser,
-    PerTurbo,
-    RobustKernelPCA,
-    load,
-)
+from laws_product import CONFIGURATIONS, FIRST
+from orthodrome import PatchDenoiser, load
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.kernels import Gaussian, Kernel, Normalized, Polynomial
 
 N, M = 36, 9
 
-#: Estimators by name; each is made with a kernel.
+FIRST_OF_MATRICES = {make: CONFIGURATIONS[name] for make, name in FIRST.items()}
+FIRST_OF_MATRICES["HypersphericalKMeans"] = CONFIGURATIONS["HypersphericalKMeans, intrinsic"]
+#: Estimators by name; each is made with a kernel. All take matrices, and few starts are enough.
 ESTIMATORS: dict[str, Callable[[Any], Any]] = {
-    "KernelMRCD": KernelMRCD,
-    "KernelPCA": lambda kernel: KernelPCA(3, kernel=kernel),
-    "KernelPGA": lambda kernel: KernelPGA(3, kernel=kernel),
-    "KernelPNS": lambda kernel: KernelPNS(3, kernel=kernel, sphere="great"),
-    "RobustKernelPCA": lambda kernel: RobustKernelPCA(2, kernel=kernel),
-    "GeodesicMixture": lambda kernel: GeodesicMixture(2, kernel=kernel, random_state=0),
-    "HypersphericalKMeans": lambda kernel: HypersphericalKMeans(
-        2, kernel=kernel, centers="intrinsic", random_state=0
-    ),
-    "KernelKMeans": lambda kernel: KernelKMeans(2, kernel=kernel, random_state=0),
-    "KernelSpectralClustering": lambda kernel: KernelSpectralClustering(
-        2, kernel=kernel, random_state=0
-    ),
-    "KernelRidgeRegressionClassifier": KernelRidgeRegressionClassifier,
-    "PerTurbo": PerTurbo,
-    "NestedSpheresClassifier": lambda kernel: NestedSpheresClassifier(2, kernel=kernel),
+    make: functools.partial(each, n_init=1) if "n_init" in each.takes else each
+    for make, each in FIRST_OF_MATRICES.items()
 }
 
 KERNELS: dict[str, Any] = {

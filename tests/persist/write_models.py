@@ -7,6 +7,7 @@ the models of all versions and compares their answers. Each ``<name>.orthodrome`
 data frame); every other entry is an answer. Unfitted models have ``parameters``, as JSON text.
 """
 
+import functools
 import importlib
 import inspect
 import itertools
@@ -21,6 +22,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
@@ -33,21 +35,17 @@ from sklearn.preprocessing import (
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import laws_persist as laws
+import laws_product as product
 import orthodrome
 import orthodrome.kernels as kernels
 from orthodrome import (
-    GeodesicMixture,
     HypersphericalKMeans,
     KernelKMeans,
     KernelPCA,
     KernelPGA,
-    KernelPNS,
     KernelRidgeRegressionClassifier,
-    KernelSpectralClustering,
-    NestedSpheresClassifier,
     PatchDenoiser,
     PerTurbo,
-    RobustKernelPCA,
 )
 from orthodrome.denoising import SequenceDenoiser
 from orthodrome.eigen import Dense, Hebbian, Krylov, Nystroem
@@ -103,8 +101,8 @@ class Case(NamedTuple):
 
 def data_for(name: str = "") -> tuple[Any, Any, Any]:
     """Return training rows, new rows and labels, by the name of a kernel or of a kind of data."""
-    if name in LARGE:
-        X = np.random.default_rng(9).normal(size=(LARGE[name], 2))
+    if name == "many":  # fewer rows are always given to the dense solver
+        X = np.random.default_rng(9).normal(size=(60, 2))
         return X, X[:M] + 0.1, None
     kernel = {"complex": "complex_gaussian", "copies-precomputed": "precomputed"}.get(name, name)
     X, new, labels = laws.data_for("complex_gaussian" if kernel in SHAPES else kernel)
@@ -113,8 +111,6 @@ def data_for(name: str = "") -> tuple[Any, Any, Any]:
         X, new = X[:, :N], new[:, :N]
     if name in CHANGES:
         X, new = CHANGES[name](X), CHANGES[name](new)
-    elif name == "numbers":
-        labels = (labels == "right") * 3
     elif name == "three":
         labels = np.arange(N) % 3
     elif name == "blocks":
@@ -132,7 +128,6 @@ def frame(X: Any) -> Any:
     return importlib.import_module("pandas").DataFrame(X, columns=list("abcd"))
 
 
-LARGE = {"many": 60, "very many": 260}  # fewer rows are always given to the dense solver
 TWICE = np.sort(np.concatenate([np.arange(N), np.arange(0, N, 3)]))  # every third row twice
 CHANGES: dict[str, Callable[[Any], Any]] = {
     "additive_chi2": np.abs,
@@ -172,130 +167,74 @@ def batches_of(*sizes: int, weighted: bool = False, data: str = "") -> Callable[
     return fit
 
 
-def nystroem(**parameters: Any) -> Nystroem:
-    return Nystroem(random_state=0, **parameters)
-
-
-Ridge = KernelRidgeRegressionClassifier
-Kmeans, Spherical, Spectral = KernelKMeans, HypersphericalKMeans, KernelSpectralClustering
 SEED: Any = {"random_state": 0}
 FEW: Any = {"n_anchors": 5, "random_state": 0}
-STREAM: Any = FEW | {"solver": "nystroem"}
-KRYLOV = Krylov(random_state=0, max_basis=12)
 NEW = laws.vectors()[1][:4]
 
-#: Models, and the data or the function by which they are fitted.
+
+def configured(name: str) -> Case:
+    """Fit one of the configurations of `laws_product`."""
+    each = product.CONFIGURATIONS[name]
+    given = product.sample("Gaussian", each.n)
+    return Case(product.fitted(each(kernels.Gaussian(2.0)), given), given.new)
+
+
+def weighted_models() -> dict[str, Any]:
+    """Return each estimator that takes weights."""
+    models = {name: make("gaussian") for name, make in laws.ESTIMATORS.items()}
+    return {
+        f"{name}-weights": (model, weighted)
+        for name, model in models.items()
+        if "sample_weight" in inspect.signature(model.fit).parameters
+    }
+
+
+def matrix_models() -> dict[str, Any]:
+    """Return each estimator with few rows of a matrix as anchors, and with repeated rows."""
+    models = {name: make("precomputed") for name, make in laws.ESTIMATORS.items()}
+    models = {name: model for name, model in models.items() if hasattr(model, "n_anchors")}
+    return {
+        f"{name}-anchors-precomputed": (clone(model).set_params(**FEW), "precomputed")
+        for name, model in models.items()
+    } | {
+        f"{name}-copies-precomputed": (model, "copies-precomputed")
+        for name, model in models.items()
+    }
+
+
+#: Models with options and data that configurations do not have, and how they are fitted.
 MODELS: dict[str, Any] = {
-    # kernel PCA and PGA
+    **weighted_models(),
+    **matrix_models(),
+    **{
+        f"{name}-{data}": (laws.ESTIMATORS[name]("gaussian"), data)
+        for name in ("KernelPCA", "PerTurbo", "KernelRidgeRegressionClassifier")
+        for data in ("copies", "float32", "frame", "sparse", "three")
+    },
     "pca-all-components": KernelPCA(),
     "pca-cosine-inverse": KernelPCA(2, kernel="cosine", inverse_alpha=1e-3),
-    "pca-krylov": (KernelPCA(2, solver=KRYLOV), "many"),
-    "pca-hebbian": (KernelPCA(1, solver=Hebbian(tol=0.5, random_state=0)), "very many"),
-    "pca-hebbian-warm": (
-        KernelPCA(1, solver="hebbian", tol=0.5, warm_start=True, **SEED),
-        "very many",
-    ),
-    "pca-weights": (KernelPCA(2), weighted),
-    "pca-copies": (KernelPCA(2), "copies"),
-    "pca-float32": (KernelPCA(2), "float32"),
+    "pca-hebbian-warm": (KernelPCA(1, solver=product.HEBBIAN, warm_start=True, **SEED), "many"),
     "pca-frame": (KernelPCA(2).set_output(transform="pandas"), "frame"),
-    "pca-sparse": (KernelPCA(2), "sparse"),
-    "pca-nystroem": KernelPCA(2, **STREAM),
-    "pca-nystroem-points": KernelPCA(2, solver=nystroem(anchors=NEW)),
-    "pca-nystroem-weights": (KernelPCA(2, **FEW), weighted),
-    "pca-nystroem-precomputed": (KernelPCA(2, "precomputed", **FEW), "precomputed"),
+    "pca-nystroem-points": KernelPCA(2, solver=Nystroem(anchors=NEW)),
     "pca-nystroem-shapes": (KernelPCA(2, "complex_gaussian", **FEW), "complex_gaussian"),
-    "pca-blocks": (KernelPCA(2, **STREAM), "blocks"),
-    "pca-dask": (KernelPCA(2, **STREAM), "dask"),
-    "pca-partial": (KernelPCA(1, solver=nystroem(anchors=NEW)), batches_of(5, 4)),
+    "pca-blocks": (KernelPCA(2, **FEW), "blocks"),
+    "pca-dask": (KernelPCA(2, **FEW), "dask"),
+    "pca-partial": (KernelPCA(1, solver=Nystroem(anchors=NEW)), batches_of(5, 4)),
     "pca-partial-waiting": (KernelPCA(2, **FEW), batches_of(6, 4)),
     "pca-complex-partial": (KernelPCA(1, "veronese_whitney", **FEW), batches_of(6, data="complex")),
-    "pga-weights": (KernelPGA(2), weighted),
-    "pga-copies-precomputed": (KernelPGA(2, "precomputed"), "copies-precomputed"),
-    "pga-nystroem": KernelPGA(2, **FEW),
-    "pga-nystroem-angles": KernelPGA(2, solver=nystroem(n_anchors=5, sphere="angles")),
+    "pga-nystroem-angles": KernelPGA(2, solver=Nystroem(5, sphere="angles", random_state=0)),
     "pga-partial": (KernelPGA(1, **FEW), batches_of(9, 3)),
-    # nested spheres and robust kernel PCA
-    "pns-small": KernelPNS(2, sphere="small"),
-    "pns-bic": KernelPNS(2, sphere="bic"),
-    "pns-all": KernelPNS(kernel="cosine", sphere="great"),
-    "pns-nystroem": KernelPNS(2, sphere="great", **FEW),
-    "pns-nystroem-precomputed": (KernelPNS(2, "precomputed", sphere="great", **FEW), "precomputed"),
-    "pns-copies-precomputed": (KernelPNS(2, "precomputed", sphere="great"), "copies-precomputed"),
-    "robust-karcher": RobustKernelPCA(2, method="pursuit", center="karcher"),
-    "robust-median": RobustKernelPCA(2, method="pursuit", center="spatial-median", p=1.5),
-    "robust-copies-precomputed": (
-        RobustKernelPCA(2, kernel="precomputed", method="pursuit"),
-        "copies-precomputed",
-    ),
-    # mixtures
-    **{
-        f"mixture-{kind}": GeodesicMixture(2, 3, covariance_type=kind, **SEED)
-        for kind in ("full", "tied", "diag", "spherical")
-    },
-    "mixture-likelihood": GeodesicMixture(
-        2, 3, mean_update="likelihood", init_params="k-means", **SEED
-    ),
-    "mixture-nystroem": GeodesicMixture(2, 3, **FEW),
-    "mixture-copies-precomputed": (
-        GeodesicMixture(2, 3, kernel="precomputed", **SEED),
-        "copies-precomputed",
-    ),
-    # clustering
-    "kmeans-weights": (Kmeans(2, **SEED), weighted),
-    "kmeans-given": Kmeans(2, init=NEW[:2], n_init=1),
-    "kmeans-nystroem": Kmeans(2, **FEW),
-    "kmeans-nystroem-precomputed": (Kmeans(2, "precomputed", **FEW), "precomputed"),
-    "spherical-complex": (Spherical(2, "veronese_whitney", **SEED), "complex"),
-    "spherical-preimage": Spherical(2, init="bounding-box", **SEED),
-    "spherical-nystroem": Spherical(2, centers="intrinsic", **FEW),
-    "spherical-copies-precomputed": (
-        Spherical(2, "precomputed", centers="intrinsic", **SEED),
-        "copies-precomputed",
-    ),
-    **{
-        f"spectral-{name}{kind}": Spectral(2, laplacian=kind, **options)
-        for kind in ("njw", "kernel-pca", "ncut")
-        for name, options in (("", SEED), ("nystroem-", FEW))
-    },
-    "spectral-weights": (Spectral(2, **SEED), weighted),
-    "spectral-nystroem-precomputed": (Spectral(2, "precomputed", **FEW), "precomputed"),
-    # classifiers
-    **{
-        f"{name}-{option}": case
-        for name, kind in (("ridge", Ridge), ("perturbo", PerTurbo))
-        for option, case in {
-            "alpha": kind(alpha=0.1),
-            "alpha-weights": (kind(alpha=0.1), weighted),
-            "alphas": kind(alphas=[0.01, 0.1], alpha_scale="relative"),
-            "weights": (kind(), weighted),
-            "sparse": (kind(), "sparse"),
-            "frame": (kind(), "frame"),
-            "three": (kind(), "three"),
-            "copies": (kind(), "copies"),
-        }.items()
-    },
-    "ridge-sigmas": Ridge(sigmas=[1.0, 4.0]),
-    "ridge-subspace": Ridge(sigmas="auto", subspace_size=4, **SEED),
-    "ridge-subspace-precomputed": (Ridge("precomputed", subspace_size=4, **SEED), "precomputed"),
-    "ridge-class-weight": Ridge(class_weight="balanced"),
-    "perturbo-components": PerTurbo(n_components=2),
-    "perturbo-geodesic": PerTurbo(geodesic=True),
+    "kmeans-given": KernelKMeans(2, init=NEW[:2], n_init=1),
+    "spherical-complex": (HypersphericalKMeans(2, "veronese_whitney", **SEED), "complex"),
+    "spherical-bounding-box": HypersphericalKMeans(2, init="bounding-box", **SEED),
+    "ridge-sigmas": KernelRidgeRegressionClassifier(sigmas="auto", subspace_size=4, **SEED),
     "perturbo-complex": (PerTurbo("full_procrustes", alpha=0.1), "complex"),
-    "nested-paper": NestedSpheresClassifier(2, features="paper"),
-    "nested-great": NestedSpheresClassifier(3, sphere="great", C=2.0),
-    "nested-auto": NestedSpheresClassifier(2, p="cv", ps=(1.0, 2.0), cv=2, sphere="great"),
-    "nested-frame": (NestedSpheresClassifier(2, sphere="great"), "frame"),
-    # denoising
     "patches": (PatchDenoiser(3, max_train=20, noise=0.1, **SEED), denoised),
     "patches-nystroem": (
-        PatchDenoiser(
-            3, n_components=2, solver=nystroem(n_anchors=6), max_train=20, noise=0.1, **SEED
-        ),
+        PatchDenoiser(3, n_components=2, solver=Nystroem(6), max_train=20, noise=0.1, **SEED),
         denoised,
     ),
     "sequence": (SequenceDenoiser(noise=0.1, **SEED), denoised),
-    # pipelines
     **{
         f"pipeline-{type(scaler).__name__}": make_pipeline(scaler, KernelPCA(2))
         for scaler in (
@@ -364,7 +303,11 @@ def cases() -> dict[str, Callable[[], Case]]:
         for (name, kind), solver in zip(kinds.items(), itertools.cycle(SOLVERS))
     }
     options = {name: lambda case=case: made(case) for name, case in MODELS.items()}
-    return estimators | options | alone | plain
+    configurations = {
+        name.replace(", ", "-"): functools.partial(configured, name)
+        for name in product.CONFIGURATIONS
+    }
+    return estimators | configurations | options | alone | plain
 
 
 def made(case: Any) -> Case:
