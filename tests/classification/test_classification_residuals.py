@@ -1,17 +1,10 @@
 """Laws of both classifiers by class residuals: oracles, leave-one-out, weights, input, errors."""
 
-import warnings
-
 import numpy as np
 import pytest
-import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.model_selection import GridSearchCV
 
 from laws_classification import (
-    CASES,
     SIGMA,
     close,
     every_case,
@@ -207,26 +200,6 @@ def test_methods_agree(Classifier, options):
     assert np.all((binary.predict_proba(new)[:, 1] > 0.5) == (decision > 0))
 
 
-SPARSE = [
-    (PerTurbo, {}),
-    (PerTurbo, {"geodesic": True, "reference": "mean"}),
-    (KernelRidgeRegressionClassifier, {"subspace_size": 7, "random_state": 0}),
-    (KernelRidgeRegressionClassifier, {"sigmas": [1.0, 2.0]}),
-]
-
-
-@pytest.mark.parametrize(("Classifier", "options"), SPARSE, ids=str)
-def test_sparse_is_dense(Classifier, options):
-    X, y = three_classes()
-    X = np.where(np.abs(X) < 0.5, 0.0, X)
-    dense = fit(Classifier, X, y, **options)
-    for made in (scipy.sparse.csr_array(X), scipy.sparse.coo_matrix(X)):
-        model = fit(Classifier, made, y, **options)
-        close(model.class_residuals(X), dense.class_residuals(X), 1e-9)
-        close(model.class_residuals(made), dense.class_residuals(X), 1e-9)
-        close(model.loo_residuals_, dense.loo_residuals_, 1e-7)
-
-
 @every_case
 def test_the_same_points_in_both_classes_tie(Classifier, options):
     if {"class_weight", "subspace_size"} & options.keys():
@@ -238,28 +211,6 @@ def test_the_same_points_in_both_classes_tie(Classifier, options):
     np.testing.assert_array_equal(model.predict(X), 0)
     np.testing.assert_array_equal(model.predict_proba(X), 0.5)
     assert_finite(model, X)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float64,
-        st.tuples(st.integers(2, 12), st.integers(1, 3)),
-        elements=st.floats(-100, 100).map(lambda value: round(value, 2)),
-    ),
-    sigma=st.sampled_from([1e-8, 0.01, 1.0, 1e5, 1e9]),
-    precision=st.sampled_from([np.float32, np.float64]),
-    name=st.sampled_from(sorted(CASES)),
-    seed=st.integers(0, 100),
-)
-def test_finite_data_give_finite_results(X, sigma, precision, name, seed):
-    Classifier, options = CASES[name]
-    y = np.array(["ash", "beech", "oak"])[np.random.default_rng(seed).integers(0, 3, size=len(X))]
-    y[:3] = ["ash", "oak", "beech"][: len(y)]
-    with warnings.catch_warnings():  # a pre-image on a plateau may not converge
-        warnings.simplefilter("ignore")
-        model = fit(Classifier, X.astype(precision), y, kernel=Gaussian(sigma), **options)
-    assert_finite(model, X.astype(precision))
 
 
 @some_cases

@@ -10,9 +10,6 @@ from sklearn.utils.class_weight import compute_sample_weight
 from laws_classification import SIGMA, close, gaussian, own_column, three_classes
 from laws_classification import fit as fit_any
 from laws_shapes import (
-    FORMS,
-    in_form,
-    moved,
     naive_hermitian_ridge,
     naive_preshape,
     three_leaves,
@@ -268,23 +265,3 @@ def test_residuals_of_an_indefinite_kernel():
         low = kernel.diag(X[own])[:, None] - placed[own] < 0
         clipped += int(np.sum(low[:, a] & low[:, b]))
     assert clipped
-
-
-@pytest.mark.parametrize(
-    "kernel", ["veronese_whitney", "full_procrustes", "complex_gaussian", "hermitian_linear"]
-)
-def test_shapes(kernel):
-    """Their form, place, size and rotation do not matter."""
-    X, y = three_leaves(spread=0.2)
-    new, truth = three_leaves(60, seed=3, spread=0.2)
-    plain = fit(X, y, kernel=kernel)
-    residuals, labels = plain.class_residuals(new), plain.predict(new)
-    assert plain.score(new, truth) > 0.7
-    for form in FORMS:
-        model = fit(in_form(X, form), y, kernel=kernel)
-        close(model.class_residuals(in_form(new, form)), residuals, 1e-12)
-        np.testing.assert_array_equal(model.predict(new), labels)
-        assert model.n_features_in_ == 12
-    fixed, turned = (fit(Z, y, kernel=kernel, alpha=0.01) for Z in (X, moved(X, 5)))
-    close(turned.class_residuals(moved(new, 6)), fixed.class_residuals(new), 1e-10)
-    close(turned.loo_residuals_, fixed.loo_residuals_, 1e-10)

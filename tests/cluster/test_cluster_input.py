@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -15,7 +11,6 @@ from laws_kmeans import KINDS, cloud
 from laws_sphere import unit
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Log, Normalized
-from recording import Recorder
 
 every_laplacian = pytest.mark.parametrize("kind", LAPLACIANS)
 
@@ -68,39 +63,6 @@ def test_kernel_too_wide_to_separate_points(kind, solver):
     np.testing.assert_array_equal(model.labels_, 0)
     np.testing.assert_array_equal(model.predict(blobs() + 1), 0)
     np.testing.assert_array_equal(model.embedding_[:, 0 if kind == "kernel-pca" else 1 :], 0)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    X=hnp.arrays(
-        np.float64,
-        st.tuples(st.integers(1, 12), st.integers(1, 3)),
-        elements=st.floats(-100, 100).map(lambda value: round(value, 3)),
-    ),
-    k=st.integers(1, 4),
-    sigma=st.sampled_from(["mean", 0.01, 1.0, 1e6]),
-)
-@pytest.mark.filterwarnings("ignore:.*found . of n_clusters:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*have no similarity:UserWarning")
-@pytest.mark.filterwarnings("ignore:Number of distinct clusters:UserWarning")  # k-means, by a hair
-@hard
-def test_finite_data_give_finite_results(kind, X, k, sigma):
-    model = estimator(kind, min(k, len(X)), kernel=Gaussian(sigma=sigma)).fit(X)
-    assert np.all(np.isfinite(model.cluster_centers_))
-    assert np.all(np.isfinite(placed(model, X + 0.5)))
-    for row in X[:3]:
-        assert len(set(model.labels_[np.all(row == X, axis=1)])) == 1
-    if kind in LAPLACIANS:
-        assert set(model.labels_) <= set(range(k))
-        assert np.all(np.diff(model.eigenvalues_) <= 1e-12)
-        return
-    assert set(model.labels_) == set(range(len(model.cluster_centers_)))
-    inertias = [entry["inertia"] for entry in model.history_]
-    assert model.inertia_ >= -1e-12
-    assert np.all(np.diff(inertias) <= 1e-12 * (1 + inertias[0]))
-    distances = model.transform(X) ** 2  # of two centres that are equally near, either
-    own = distances[np.arange(len(X)), model.labels_]
-    assert np.all(own <= distances.min(axis=1) + 1e-12)
 
 
 def test_points_of_different_lengths_raise():
@@ -204,13 +166,6 @@ def test_invalid_parameters(kind, options, message):
         model.predict(blobs())
 
 
-def test_sparse_rows_without_support():
-    X = scipy.sparse.csr_array(np.maximum(blobs(), 0))
-    for kind, error in (("preimage", ValueError), ("mixture", TypeError)):
-        with pytest.raises(error, match=r"Call X\.toarray"):
-            estimator(kind).fit(X)
-
-
 @every_clustering
 def test_non_convergence_is_one_warning(kind):
     X, options, detail = cloud(120), {"max_iter": 1, "init": "random"}, r"\d+ of 120"
@@ -232,21 +187,6 @@ def test_non_convergence_is_one_warning(kind):
         assert np.all(np.isfinite(placed(model, X)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [(kind, {}) for kind in CLUSTERINGS] + [("njw", {"solver": "krylov"})],
-    ids=str,
-)
-def test_callbacks(kind, options):
-    recorder = Recorder()
-    model = estimator(kind, **options).set_callbacks(recorder).fit(blobs(90))
-    events = recorder.events
-    assert events[:2] == ["setup", ("begin", "fit")]
-    assert events[-2:] == [("end", "fit"), "teardown"]
-    assert [event for event, _ in events[2:-2]] == ["begin", "end"] * 20
-    np.testing.assert_array_equal(model.labels_, estimator(kind, **options).fit(blobs(90)).labels_)
-
-
 # ------------------------------------------------------------------ laws
 
 TIGHT = {"tol": 1e-10, "max_iter": 500}  # of a mixture, whose probabilities feel the last step
@@ -260,23 +200,6 @@ def fit(kind, X, weights=None, **options):
 SOLVERS = [(kind, {}) for kind in CLUSTERINGS]
 SOLVERS += [(kind, {"solver": "krylov", "tol": 1e-12}) for kind in LAPLACIANS]
 every_solver = pytest.mark.parametrize(("kind", "options"), SOLVERS, ids=str)
-
-
-@pytest.mark.parametrize("kind", ["flat", "intrinsic", *LAPLACIANS])
-def test_sparse_equals_dense_rows(kind):
-    X, new = np.maximum(blobs(80), 0) + 0.0, np.maximum(blobs(40, seed=1), 0)
-    dense = fit(kind, X)
-    for convert in (scipy.sparse.csr_array, scipy.sparse.csc_matrix):
-        sparse = fit(kind, convert(X))
-        np.testing.assert_array_equal(sparse.labels_, dense.labels_)
-        np.testing.assert_array_equal(sparse.predict(convert(new)), dense.predict(new))
-        found = placed(sparse, convert(new))
-        np.testing.assert_allclose(found, placed(dense, new), rtol=0, atol=1e-6)
-        if kind in LAPLACIANS:
-            np.testing.assert_allclose(sparse.embedding_, dense.embedding_, rtol=0, atol=1e-10)
-    if kind in ("flat", "intrinsic"):
-        given = fit(kind, convert(X), init=scipy.sparse.csr_array(X[:3]))
-        np.testing.assert_array_equal(given.labels_, fit(kind, X, init=X[:3]).labels_)
 
 
 @every_solver

@@ -230,15 +230,6 @@ def test_automatic_modes_equal_the_given_number(kernel):
     assert estimator(1, "auto", kernel=kernel).fit(X).n_modes_ == 5
 
 
-def test_defaults_in_single_precision_and_read_only():
-    X = blobs()[0].astype(np.float32)
-    X.flags.writeable = False
-    single = GeodesicMixture(3, random_state=0).fit(X)
-    double = GeodesicMixture(3, random_state=0).fit(X.astype(np.float64))
-    np.testing.assert_array_equal(single.predict(X), double.labels_)
-    np.testing.assert_allclose(single.score_samples(X), double.score_samples(X), atol=1e-4)
-
-
 @pytest.mark.parametrize("init", ["kernel-k-means", "k-means"])
 def test_automatic_number_of_components_and_covariance_type(init):
     X, y = blobs(std=0.4)

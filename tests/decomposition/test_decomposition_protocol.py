@@ -8,32 +8,13 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from laws_decomposition import every_estimator, training
 from orthodrome import KernelPCA
 from orthodrome._core.progress import ProgressBar
 from orthodrome.kernels import Exponential, Gaussian
 from recording import Recorder
-
-
-@every_estimator
-def test_grid_search(Estimator):
-    X = training()
-    y = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    decomposition = Estimator(3, kernel=Gaussian())
-    pipeline = make_pipeline(StandardScaler(), decomposition, LogisticRegression())
-    step = Estimator.__name__.lower()
-    grid = {f"{step}__kernel__sigma": [0.5, 5.0], f"{step}__n_components": [2, 4]}
-    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
-    assert search.best_score_ > 0.8
-    assert set(search.best_params_) == set(grid)
-    assert search.best_estimator_[1].kernel_.sigma_ in (0.5, 5.0)
-    by_score = GridSearchCV(Estimator(), {"n_components": [1, 3, 9]}, cv=3).fit(X)
-    assert by_score.best_params_["n_components"] == 9
 
 
 @every_estimator
@@ -66,23 +47,6 @@ def test_parameters_that_do_not_exist(Estimator):
 
 def broken(A, B):
     raise RuntimeError("broken kernel")
-
-
-@pytest.mark.parametrize("options", [{}, {"solver": "krylov"}, {"n_components": 0.9}], ids=str)
-@every_estimator
-def test_callbacks_follow_the_fit_and_do_not_change_it(Estimator, options):
-    recorder, X = Recorder(), training(n=300)
-    options = {"n_components": 3, "random_state": 0} | options
-    model = Estimator(**options).set_callbacks(recorder)
-    np.testing.assert_array_equal(model.fit_transform(X), Estimator(**options).fit_transform(X))
-    events = recorder.events
-    assert events[:2] == ["setup", ("begin", "fit")]
-    assert events[-2:] == [("end", "fit"), "teardown"]
-    steps = events[2:-2]
-    assert [kind for kind, _ in steps] == ["begin", "end"] * 20
-    names = [name for kind, name in steps if kind == "end"]
-    assert (names[0], names[-1]) == ("Gram matrix", "eigenpairs")
-    assert not hasattr(model, "_callback_fit_ctx")
 
 
 @pytest.mark.parametrize("fails", [False, True])

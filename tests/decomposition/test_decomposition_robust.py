@@ -254,16 +254,6 @@ def test_a_precomputed_kernel_is_the_same_if_its_diagonal_is_constant():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", Linear(), Polynomial(degree=2)], ids=repr)
-def test_single_precision_gives_the_same_distances(kernel):
-    X, new = np.random.default_rng(0).standard_normal((2, 60, 3))
-    X.flags.writeable = new.flags.writeable = False
-    double, single = (KernelMRCD(kernel).fit(X.astype(d)) for d in (np.float64, np.float32))
-    expected = double.score_samples(new)
-    found = single.score_samples(new.astype(np.float32))
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
 def test_too_few_steps_give_a_warning():
     with pytest.warns(ConvergenceWarning, match="Raise max_iter") as caught:
         model = KernelMRCD(max_iter=1).fit(ring())

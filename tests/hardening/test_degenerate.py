@@ -7,17 +7,21 @@ first configuration of each estimator; all configurations must agree with the tw
 import faulthandler
 import sys
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from absurd import attempted, is_finite
 from answers import check_answers
-from degenerate import ANSWERED, CASES, EITHER, GROUPS, REFUSED, SINGLE
-from laws_product import CONFIGURATIONS, FIRST, METHODS, partition
+from degenerate import ANSWERED, CASES, EITHER, GROUPS, REFUSED, SINGLE, Case
+from laws_product import CONFIGURATIONS, DTYPES, FIRST, METHODS, examples, partition
 from orthodrome import KernelPNS
+from orthodrome.kernels import Gaussian
 
 SECONDS = 60  # for a fit of a dozen points and its methods
 
@@ -173,6 +177,22 @@ def test_the_right_answer_of_costly_estimators(name):
 @pytest.mark.parametrize("name", FIRST.values())
 def test_single_precision(name, cases):
     check_cases(name, {case: SINGLE[case] for case in cases})
+
+
+@examples(100)
+@hypothesis.given(
+    X=hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(2, 12), st.integers(1, 3)),
+        elements=st.floats(-100, 100).map(lambda value: round(value, 3)),
+    ),
+    dtype=st.sampled_from(DTYPES),
+    sigma=st.sampled_from(["mean", 1e-8, 0.01, 1.0, 1e6]),
+    name=st.sampled_from(list(CONFIGURATIONS)),
+)
+def test_finite_data_give_finite_results_or_a_clear_error(X, dtype, sigma, name):
+    case = Case(X.astype(dtype), kernel=Gaussian(sigma=sigma), outcome=EITHER, new_outcome=EITHER)
+    check_cases(name, {"drawn": case})
 
 
 @pytest.mark.parametrize("make", FIRST)

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -85,6 +86,7 @@ from orthodrome.gram import tiled
 from orthodrome.gram.tiled import TiledGram
 from orthodrome.kernels import Embedded, Gaussian, Normalized
 from orthodrome.metrics import clustering_error
+from recording import Recorder
 
 
 def motion(seed=0, dtype=np.float64, n=24):
@@ -256,6 +258,29 @@ def fits(kernel, *models_and_rows):
         assert refusals == [None] * len(refusals)
         return [model for model, *_ in models_and_rows]
     return None
+
+
+# Sparse rows --------------------------------------------------------------------------------------
+
+
+@first_is_quick
+@pytest.mark.parametrize("convert", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
+def test_sparse_rows_give_the_same_results(name, convert):
+    each = CONFIGURATIONS[name]
+    given = sample("Gaussian", each.n)
+    given = replace(given, X=np.where(given.X < 2, 0, given.X))
+    chosen = suited(each, "Gaussian")
+    sparse = replace(given, X=convert(given.X), new=convert(given.new))
+    if not each(chosen).__sklearn_tags__().input_tags.sparse:
+        with pytest.raises((TypeError, ValueError), match=r"Call X\.toarray|sparse X"):
+            fitted(each(chosen), sparse)
+        return
+    models = [fitted(each(chosen), rows) for rows in (sparse, given)]
+    both = [results(m, g.new, frame=False) for m, g in zip(models, (sparse, given), strict=True)]
+    for found in both:
+        found.pop("inverse_transform", None)  # sparse rows have pre-images by regression only
+    turn = turn_of(each, chosen, given)
+    assert_same(*both, ROUNDING, np.float64, turn, SEARCHED if nested(each) else ROUNDED)
 
 
 # The order of rows --------------------------------------------------------------------------------
@@ -622,32 +647,34 @@ def fit_with_threads(monkeypatch, count, model, given):
         return fitted(model, given)
 
 
-class CallingThreads:
-    """A scikit-learn callback that records the threads that call it."""
+class CallingThreads(Recorder):
+    """A scikit-learn callback that also records the threads that call it."""
 
     def __init__(self):
-        self.found = Counter()
+        super().__init__()
+        self.found = set()
 
-    def setup(self, estimator, context):
-        self.found[threading.get_ident()] += 1
-
-    teardown = setup
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        self.found[threading.get_ident()] += 1
-
-    on_fit_task_end = on_fit_task_begin
+    def __getattribute__(self, name):
+        if name.startswith(("on_", "setup", "teardown")):
+            self.found.add(threading.get_ident())
+        return super().__getattribute__(name)
 
 
 @first_is_quick
-def test_progress_comes_from_the_thread_that_called_fit(name, two_threads):
-    """Callbacks of scikit-learn are not thread-safe."""
+def test_callbacks_follow_the_fit_and_do_not_change_it(name, two_threads):
+    """They are called by the thread that called fit, because they are not thread-safe."""
     each = CONFIGURATIONS[name]
-    threads_of_callbacks = CallingThreads()
-    model = each(suited(each, "Gaussian")).set_callbacks(threads_of_callbacks)
-    fitted(model, sample("Gaussian", max(each.n, 60)))
-    assert set(threads_of_callbacks.found) == {threading.get_ident()}
-    assert threads_of_callbacks.found.total() > 10
+    given, callback = sample("Gaussian", max(each.n, 60)), CallingThreads()
+    model = fitted(each(suited(each, "Gaussian")).set_callbacks(callback), given)
+    assert callback.found == {threading.get_ident()}
+    assert callback.events[:2] == ["setup", ("begin", "fit")]
+    assert callback.events[-2:] == [("end", "fit"), "teardown"]
+    steps = [event for event, _ in callback.events[2:-2]]
+    assert steps == ["begin", "end"] * (len(steps) // 2)
+    assert len(steps) > 20
+    assert not hasattr(model, "_callback_fit_ctx")
+    plain = fitted(each(suited(each, "Gaussian")), given)
+    assert_equal(results(model, given.new), results(plain, given.new))
 
 
 @slow
