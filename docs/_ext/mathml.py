@@ -1,7 +1,6 @@
 """Formulas as MathML, written into the pages: no script and no request to another host.
 
-`to_mathml` needs latex2mathml alone, so that the tests can convert every formula of the docstrings
-without Sphinx. What it cannot convert is an error, not a backslash on the page.
+What cannot be converted is an error, not a backslash on the page.
 """
 
 from __future__ import annotations
