@@ -26,12 +26,6 @@ def estimator(kind: str, n_clusters: int = 3, **options: Any) -> Any:
     return KernelSpectralClustering(n_clusters, laplacian=kind, **options)
 
 
-def methods_of(model: Any) -> list[Any]:
-    """The methods that take new points."""
-    names = ("predict", "transform", "embed", "score", "predict_proba", "score_samples", "bic")
-    return [getattr(model, name) for name in names if hasattr(model, name)]
-
-
 def placed(model: Any, X: Any) -> NDArray:
     """Return distances, coordinates or probabilities of points."""
     names = ("transform", "embed", "predict_proba")

@@ -276,13 +276,3 @@ def relative_difference(actual: NDArray, expected: NDArray) -> float:
     """The largest difference, relative to the largest entry."""
     scale = max(float(np.abs(expected).max()), np.finfo(np.float64).tiny)
     return float(np.abs(actual - expected).max()) / scale
-
-
-def generalized_hebbian(
-    X: NDArray, W: NDArray, order: NDArray, gain_at: Callable[[int], float]
-) -> NDArray:
-    """Sanger's rule in input space, eq. (2); ``gain_at(t)`` for t = 1, 2, …"""
-    for t, i in enumerate(np.ravel(order), start=1):
-        y = W @ X[i]
-        W = W + gain_at(t) * (np.outer(y, X[i]) - lt(np.outer(y, y)) @ W)
-    return W

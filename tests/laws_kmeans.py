@@ -18,7 +18,6 @@ from orthodrome.sphere.lloyd import Centers, FlatCenters, GeodesicCenters
 
 KINDS = ["flat", "intrinsic", "preimage"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-gram_kinds = pytest.mark.parametrize("kind", ["flat", "intrinsic"])
 
 
 def estimator(kind: str, n_clusters: int = 3, **options: Any) -> Any:

@@ -198,21 +198,6 @@ def test_invalid_images():
             small().denoise(image)
 
 
-def test_invalid_parameters():
-    for changes in (
-        *({"patch_size": size} for size in (1, 4.0, (4, 4, 3), "8")),
-        *({"step": step} for step in (0, 6)),
-        *({"n_components": n} for n in (0, "all")),
-        *({"noise": noise} for noise in (-1.0, "loud", np.nan, 1e-200, 1e200)),
-        *({"blend": blend} for blend in (1.5, "none")),
-        {"max_train": 1},
-        *({"kernel": kernel} for kernel in ("precomputed", "no such")),
-        {"solver": "no such"},
-    ):
-        with pytest.raises(ValueError, match=next(iter(changes))):
-            small(**changes).denoise(noisy_scene()[1])
-
-
 def test_the_noise_is_estimated_if_needed():
     pytest.importorskip("pywt")
     clean, noisy = noisy_scene(60, 60)
@@ -240,6 +225,3 @@ def test_scikit_image_is_not_needed_if_the_noise_is_given_or_unused(monkeypatch)
     assert np.isnan(idle.noise_)
     with pytest.raises(ImportError, match=r"orthodrome\[image\].*(noise)"):
         small(noise="auto").denoise(noisy)
-
-
-# ------------------------------------------------------------------ real data

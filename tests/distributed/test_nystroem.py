@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, load, save
+from orthodrome import GeodesicMixture, KernelPCA, KernelPGA
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
-from orthodrome.kernels import Linear, LogEuclidean, Normalized, VeroneseWhitney
+from orthodrome.kernels import Linear, LogEuclidean, Normalized
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")
@@ -106,15 +106,6 @@ def test_candidates_for_anchors_may_stay_away(monkeypatch):
     np.testing.assert_allclose(away.eigenvalues_, here.eigenvalues_, rtol=1e-12)
 
 
-def test_shapes():
-    X = data(300, 12)
-    for solver in (anchors(40), "nystroem"):
-        local = KernelPGA(2, kernel=VeroneseWhitney(), solver=solver, random_state=0).fit(X)
-        lazy = KernelPGA(2, kernel=VeroneseWhitney(), solver=solver, random_state=0)
-        lazy.fit(chunked(X, 70))
-        np.testing.assert_allclose(lazy.embedding_.compute(), local.embedding_, atol=1e-9)
-
-
 def test_a_missing_value_is_named_by_its_row():
     X = data(500)
     X[321, 2] = np.nan
@@ -155,23 +146,6 @@ def test_mixtures_equal_the_local_ones(kind, solver):
     )
     assert lazy.bic(chunked(X, 160)) == pytest.approx(local.bic(X), rel=1e-6)
     assert lazy.score(chunked(new, 30)) == pytest.approx(local.score(new), rel=1e-6)
-
-
-def test_models_are_saved_without_their_rows(tmp_path):
-    X, new = data(900), data(20, seed=1)
-    weights = da.ones(900, chunks=200)
-    model = KernelPGA(2, n_anchors=40, random_state=0).fit(chunked(X, 300), sample_weight=weights)
-    save(model, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(new), model.transform(new))
-    coordinates = loaded.transform(chunked(X, 300)).compute()
-    np.testing.assert_allclose(coordinates, model.embedding_.compute(), atol=1e-14)
-    mixture = GeodesicMixture(3, n_modes=2, n_anchors=40, random_state=0).fit(chunked(X, 300))
-    save(mixture, tmp_path / "mixture")
-    np.testing.assert_array_equal(load(tmp_path / "mixture").predict(X), mixture.labels_)
-    exact = KernelPCA(2, solver="krylov").fit(chunked(X, 300))
-    with pytest.raises(ValueError, match=r"X_fit_ is of class dask.*solver='nystroem'"):
-        save(exact, tmp_path / "exact")
 
 
 def test_matrices_are_led_back_by_the_sample():

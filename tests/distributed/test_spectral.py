@@ -48,16 +48,6 @@ def test_clusters_and_embedding_equal_the_local_ones(laplacian, solver):
         np.testing.assert_array_equal(labels.compute(), lazy.predict(new))
 
 
-def test_auto_is_nystroem():
-    X = data(300, np.float32)
-    model = KernelSpectralClustering(3, n_anchors=40, random_state=0).fit(chunked(X, 100))
-    assert model.solver_ == "nystroem"
-    assert model.n_anchors_ == 40
-    assert model.embedding_.dtype == np.float32
-    local = KernelSpectralClustering(3, solver="nystroem", n_anchors=40, random_state=0).fit(X)
-    assert variation_of_information(model.labels_.compute(), local.labels_) == 0
-
-
 def shapes(n=120, seed=0):
     """Outlines of seven landmarks in two groups."""
     rng = np.random.default_rng(seed)

@@ -11,9 +11,7 @@ from laws_hebbian import (
     OPERATORS,
     Counted,
     automatic_iterates,
-    generalized_hebbian,
     paper_iterates,
-    points,
     random_orders,
     random_start,
     relative_difference,
@@ -223,15 +221,3 @@ def test_seeds_fix_the_order(gain, rule):
     assert len(np.unique(order, axis=0)) == 3
     expected = expected_iterates(operator.operator.toarray(), A, order, gain, rule)
     assert relative_difference(found.coefficients, expected.A) <= EXACT
-
-
-@pytest.mark.parametrize("gain", ["constant", "t"])
-def test_linear_kernel_follows_sangers_rule(gain):
-    """AΦ' is the weight matrix W of GHA, eq. (2), in input space."""
-    X = points() - points().mean(axis=0)
-    A, eta0 = random_start(R, N_POINTS), 0.004
-    decays = {"constant": lambda t: eta0, "t": lambda t: eta0 * N_POINTS / (t + N_POINTS)}
-    W = generalized_hebbian(X, A @ X, orders(), decays[gain])
-    found = run("centered linear", gain, "paper", eta0=eta0)
-    assert relative_difference(found.coefficients @ X, W) <= EXACT
-    assert relative_difference(W, A @ X) > 0.5  # it has moved

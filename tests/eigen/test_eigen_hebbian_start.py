@@ -237,18 +237,12 @@ def test_messages(arguments, message):
         hebbian(matrix(n=20), **{"n_components": 2, **arguments})
 
 
+#: Other values are tried in tests/hardening/test_parameters.py.
 OF_THE_SOLVER = [
     ("gain", "must be one of 'constant', 't', 'et', 'smd'; got", ["kha", None]),
-    ("eta0", "must be a finite number > 0; got", [0, -1.0, "tuned", np.inf, np.nan]),
+    ("eta0", "must be a finite number > 0; got", [0, -1.0, "tuned"]),
     ("mu", "must be a finite number >= 0; got", [-0.1, "tuned"]),
-    ("xi", "must be a finite number >= 0 and <= 1; got", [1.5, True, -0.1, np.nan, "a"]),
-    ("rho0", "must be a finite number; got", [np.inf, "zero"]),
-    ("eigenvalue_updates", "must be one of 'auto', 'pass', 'block', 'step'; got", ["sample"]),
-    ("tol", "must be a finite number >= 0; got", [-1, np.nan]),
-    ("start", "must be one of 'orthonormal', 'pilot', 'nystroem', ", ["random"]),
-    ("n_passes", "must be an integer >= 1; got", [0]),
-    ("block_size", "must be an integer >= 1; got", [0, 2.0]),
-    ("random_state", "must be an integer >= 0, .*; got", ["x", -1]),
+    ("xi", "must be a finite number >= 0 and <= 1; got", [1.5, -0.1]),
 ]
 
 

@@ -7,9 +7,6 @@ import sys
 import pytest
 
 from experiment_scripts import experiment_modules
-from real_data import REPOSITORY
-
-FOLDER = REPOSITORY / "experiments"
 
 
 @pytest.fixture(scope="module")
@@ -170,38 +167,3 @@ def test_full_run_is_kept_and_follows_the_published_number(shared, made, monkeyp
 
 
 # ---------------------------------------------------------------------------- the real ones
-
-
-def test_readme_and_results_say_the_same(shared):
-    for file in (REPOSITORY / "README.md", FOLDER / "RESULTS.md"):
-        text = file.read_text(encoding="utf-8")
-        assert all(said in text for _, said in shared.page.PAPERS.values()), file
-
-
-def keys():
-    with experiment_modules("reproduce") as found:
-        return [each.key for each in found.reproduce.experiments(False)]
-
-
-@pytest.mark.parametrize("key", keys())
-def test_every_published_number_decides(shared, key, monkeypatch):
-    """With results of the last full run; numbers that are far away agree with none of ours."""
-    with experiment_modules(key.replace("/", ".")):
-        (each,) = shared.reproduce.experiments(False, [key])
-        assert each.compared
-        assert set(each.done) >= {repr(job) for job in each.module.jobs(False)}
-        about = vars(each.about)
-        assert all(about[name] for name in ("says", "differs", "tried", "reason"))
-        numbers = [c for c in each.compared if c.role != "order"]
-        if not numbers or not hasattr(each.module, "number"):
-            return
-        original = each.module.number
-
-        def shifted(printed, *arguments, **more):
-            return original(str(float(printed.split()[0]) + 1e4), *arguments, **more)
-
-        monkeypatch.setattr(each.module, "number", shifted)
-        (other,) = shared.reproduce.experiments(False, [key])
-        found = {c.finding for c in other.compared if c.role != "order" and c.published > 5e3}
-        assert found
-        assert not found & {"reached", "as printed"}

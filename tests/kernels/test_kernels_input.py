@@ -22,7 +22,6 @@ from orthodrome.kernels import (
     Polynomial,
     Power,
     Precomputed,
-    RationalQuadratic,
     Sigmoid,
     as_kernel,
 )
@@ -102,24 +101,14 @@ def test_values_whose_squares_overflow_or_underflow_raise(kernel):
             kernel.fit((size * X).astype(dtype))
 
 
-# class, parameter, what it must be, what it is given
+# class, parameter, what it must be, what it is given; tests/hardening tries more values
 OUT_OF_RANGE = [
-    *[
-        (kernel_class, "sigma", "a .*number.*; got", [0, -1, np.nan, np.inf, True, None, 1j])
-        for kernel_class in (Gaussian, Exponential, Matern, RationalQuadratic)
-    ],
-    (Matern, "nu", "a number > 0; got", [0, -1, np.nan, "1", None]),
+    (Gaussian, "sigma", "a .*number.*; got", [0, np.inf]),
     (Matern, "nu", "at least .*; got 1e-301", [1e-301]),
-    (RationalQuadratic, "alpha", "a finite number > 0; got", [0, -1, np.inf, None]),
-    (Power, "beta", "a finite number > 0 and <= 2; got", [0, -1, 2.1, None]),
-    (Log, "beta", "a finite number > 0 and <= 2; got", [0, 3, np.nan]),
-    (Polynomial, "degree", "a finite number > 0; got", [0, -2, np.inf, "3"]),
-    (Polynomial, "coef0", "a finite number; got", [np.nan, "1", None, 10**400]),
-    (Sigmoid, "coef0", "a finite number; got", [np.inf, None]),
-    *[
-        (kernel_class, "gamma", "a finite number > 0; got", [0, -1, np.nan, "scale"])
-        for kernel_class in (RBF, Polynomial, Sigmoid, Laplacian, Chi2)
-    ],
+    (Power, "beta", "a finite number > 0 and <= 2; got", [2.1]),
+    (Log, "beta", "a finite number > 0 and <= 2; got", [3]),
+    (Polynomial, "coef0", "a finite number; got", [10**400]),
+    (RBF, "gamma", "a finite number > 0; got", ["scale"]),
 ]
 
 

@@ -7,10 +7,8 @@ from orthodrome.spaces import (
     estimate_landmarks,
     find_landmark_errors,
     procrustes_distance,
-    read_tps,
     reflect_specimens,
 )
-from real_data import file_or_skip
 
 every_dimension = pytest.mark.parametrize("m", [2, 3])
 
@@ -79,16 +77,6 @@ def test_equal_and_degenerate_specimens():
     assert len(find_landmark_errors(same).outlying) == 0
     same[3] = 0.0  # all landmarks coincide
     assert find_landmark_errors(same).outlying.tolist() == [3]
-
-
-def test_seven_hindwings_are_mirrored():
-    landmarks = read_tps(file_or_skip("files/orthetrum_hindwing.tps")).landmarks
-    found = find_landmark_errors(landmarks)
-    assert found.mirrored.tolist() == [51, 53, 62, 68, 78, 86, 104]
-    assert not found.swapped
-    assert not found.displaced
-    fixed = find_landmark_errors(reflect_specimens(landmarks, found.mirrored))
-    assert np.all(fixed.distances[found.mirrored] < 0.07)
 
 
 @every_dimension
