@@ -169,19 +169,19 @@ def page(found: dict[str, Any]) -> list[str]:
     lines = [
         "## Kernel Hebbian Algorithm",
         "",
-        "KHA/et with automatic gains was run with eigenvalues estimated once per pass, every 64 "
-        "samples (`block`) and at each sample (`step`), from a random orthonormal start and from "
-        "a pilot, with and without a Rayleigh-Ritz step at the end. Numbers are excess "
-        "reconstruction errors: the geometric mean of 8 seeds, and its standard error. `before` "
-        "is the version of commit 4dfb3dc. Five matrices were used to choose, five others to "
-        "confirm.",
+        "We ran KHA/et with automatic gains. Eigenvalues were estimated once per pass, every 64 "
+        "samples (`block`) or at each sample (`step`). Runs started from random orthonormal "
+        "components or from a pilot, and ended with or without a Rayleigh-Ritz step. The numbers "
+        "are excess reconstruction errors: the geometric mean of 8 seeds, with its standard "
+        "error. `before` is the version of commit 4dfb3dc. Five matrices were used to choose, "
+        "five others to confirm.",
         "",
         "The defaults are now a pilot, `block` and the Rayleigh-Ritz step. After one pass their "
-        "error is 1.2 to 2.7 times lower than before; after ten passes it is lower on most "
-        "matrices, and at most 15 % higher. From a random start without a Ritz step, the error "
-        "after one pass is 2.5 to 6.5 times lower on nine of ten matrices, and after ten passes "
-        "between 1.6 times lower and 14 % higher, except for pendigits, where it is four times "
-        "higher. `step` is hardly better than `block`.",
+        "error is 1.2 to 2.7 times lower than before. After ten passes it is lower on most "
+        "matrices, and at most 15 % higher on the others. From a random start without a Ritz "
+        "step, the error after one pass is 2.5 to 6.5 times lower on nine of ten matrices. After "
+        "ten passes it is between 1.6 times lower and 14 % higher, except for pendigits, where it "
+        "is four times higher. `step` is hardly better than `block`.",
         "",
         "### Error before, divided by the error now",
         "",

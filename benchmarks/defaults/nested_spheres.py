@@ -31,18 +31,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
 INTRODUCTION = f"""## Nested spheres
 
 `KernelPNS` and `NestedSpheresClassifier` use great subspheres. Principal directions with at most
-1 % of the variance (`negligible=0.01`) are outer levels, found by one eigenproblem. The classifier
-uses 16 features: on most sets it is more accurate than before, and 32 features are no better on
-average on the sets to choose on. The paper's method is `sphere="small", negligible=0.0`.
+1 % of the variance (`negligible=0.01`) are not fitted one by one; one eigenproblem finds all of
+them. The classifier uses 16 features. On the sets to choose on, 32 features are no better on
+average. The paper's method is `sphere="small", negligible=0.0`.
 
-The first table of each section shows how many levels are fitted one by one, in percent (mean and
-standard error over the sets; {N_CHAIN} rows, Gaussian kernel, great subspheres), and by how many
-percentage points the cumulative variance of the first 20 modes differs from that of a chain with
-every level fitted (the largest difference over the sets). Half a point was allowed.
+The first table of each section is about {N_CHAIN} rows with a Gaussian kernel and great
+subspheres. It shows the percentage of levels that are fitted one by one (mean and standard error
+over the sets). Its last column compares the cumulative variance of the first 20 modes with that of
+fitting every level, in percentage points: the largest difference over the sets. We
+allowed half a point.
 
-The second table shows the accuracy of the classifier with {N_TRAIN} training rows (70 % of smaller
-sets), mean and standard error over {len(SEEDS)} splits. Columns: number of features, kind of
-subspheres, `negligible`.
+The second table shows the accuracy of the classifier with {N_TRAIN} training rows (70 % of
+smaller sets), mean and standard error over {len(SEEDS)} splits. The headings give the number of
+features, the kind of subspheres, and `negligible`.
 """
 
 

@@ -141,13 +141,14 @@ def main() -> None:
     lines = [
         "## Robust kernel PCA",
         "",
-        "Mean angle in degrees (with its standard error) between two components fitted to data "
-        "with outliers and two components of kernel PCA of the same data without them. "
-        f"Chosen on {len(SIMULATED['choose'])} simulated sets and the tables {', '.join(CHOOSE)}; "
-        f"confirmed on {len(SIMULATED['confirm'])} others and {', '.join(CONFIRM)}.",
+        "The numbers are mean angles in degrees, with standard errors, between two components "
+        "fitted to data with outliers and two components of kernel PCA of the same data without "
+        f"them. To choose, we used {len(SIMULATED['choose'])} simulated sets and the tables "
+        f"{', '.join(CHOOSE)}. To confirm, we used {len(SIMULATED['confirm'])} other simulated "
+        f"sets and the tables {', '.join(CONFIRM)}.",
         "",
-        "mrcd is the default. It is nowhere the worst and everywhere within five degrees of the "
-        "best, and it alone tolerates more than 10 % of clustered outliers. With the linear "
+        "mrcd is the default. It is never the worst, always within five degrees of the best, "
+        "and the only method that tolerates more than 10 % of clustered outliers. With the linear "
         "kernel, spatial signs are as good for scattered outliers, and faster. With the Gaussian "
         "kernel, no method finds the components if one cluster of outliers holds 40 % of the "
         "points.",

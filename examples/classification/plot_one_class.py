@@ -2,6 +2,8 @@
 Recognise one class: a one-class SVM with the geodesic kernel
 =============================================================
 
+Recognise images of one digit after training on this digit only.
+
 A one-class support vector machine learns from points of one class only. It separates them from the
 origin of the feature space, so it matters where the origin is.
 
@@ -12,11 +14,14 @@ the class.
 """
 
 # %%
-# Three classes. The machine learns one of them. The shade is the decision function, which is
-# positive inside the line. Left: the Gaussian kernel, wide, knows only how far a point is from the
-# class. Middle: the geodesic kernel at the Karcher mean of the class (cross). The reference is then
-# in the middle of the points that should be recognised, and the machine rejects what is near it.
-# Right: at the Karcher mean of all points. The machine now looks away from the other classes.
+# Three classes, of which the machine learns one. The shade is the decision function, which is
+# positive inside the line.
+#
+# - Left: a wide Gaussian kernel. The decision depends only on the distance from the class.
+# - Middle: the geodesic kernel with the Karcher mean of the class as reference (cross). The
+#   reference is in the middle of the class, and the machine rejects points near it.
+# - Right: the geodesic kernel with the Karcher mean of all points as reference. The machine accepts
+#   points on the side of the class that is away from the other classes.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -66,10 +71,10 @@ axes[0].set_ylabel("second coordinate")
 axes[0].legend(loc="upper right")
 
 # %%
-# Each digit against the other nine, on images that were not learned from: the mean area under the
-# ROC curve, for several widths of the kernel. At the mean of all digits, the geodesic kernel is
-# better than the Gaussian one with wide kernels, and depends less on the width. It is no rule: two
-# interlaced half-moons, for example, are better told apart by a narrow Gaussian kernel.
+# Each digit against the other nine, on test images: the mean area under the ROC curve, for several
+# widths of the kernel. With the mean of all digits as reference, the geodesic kernel is better than
+# a wide Gaussian kernel, and depends less on the width. This is not always so: a narrow Gaussian
+# kernel, for example, separates two interlaced half-moons better.
 
 X, y = load_digits(return_X_y=True)
 train, test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
@@ -89,4 +94,4 @@ for name, by_factor in found.items():
 
 plt.show()
 
-# sphinx_gallery_thumbnail_panel = (1, 3)
+# sphinx_gallery_thumbnail_panel = (3, 3)

@@ -2,17 +2,17 @@
 Clusters of texts
 =================
 
-Documentation of scientific functions, clustered by topic, and described by its words.
+Cluster the documentation of SciPy's functions by topic, and describe each cluster.
 
-Embeddings of texts are directions: only the angle between two of them matters. Here they are made
-without a language model, from the documentation of SciPy's functions: term frequencies, reduced to
-100 dimensions. The subpackage of a function is its topic, which the clustering does not know.
+Embeddings of texts are directions: only the angle between two of them matters. This example needs
+no language model. It counts the words of each text, and reduces the counts to 100 dimensions. The
+topic of a function is its subpackage, which the clustering does not know.
 """
 
 # %%
-# Each text is the description of a function, up to its list of parameters. Its own name, and the
-# names of the subpackages, are removed: they would give the topic away. So are words that describe
-# the interface of a function, not its topic.
+# Each text is the description of a function. We remove its own name and the names of the
+# subpackages, which would give the topic away. We also ignore words that describe the interface of
+# a function, not its topic.
 
 import importlib
 import inspect
@@ -118,3 +118,5 @@ angles = model.transform(embeddings)
 for row, cluster in enumerate(order):
     typical = [names[i] for i in np.argsort(angles[:, cluster])[:3]]
     print(f"{described[row]:50} {', '.join(typical)}")
+
+# sphinx_gallery_thumbnail_panel = (2, 2)

@@ -34,9 +34,9 @@ print(f"noise level {denoiser.noise_:.1f}, {denoiser.n_components_} components,"
 print(f"sigma {denoiser.sigma_:.0f}, {denoiser.blend_:.0%} of the change made")
 
 # %%
-# For comparison: linear PCA, which is the same with another kernel, and non-local means of scikit-
-# image. Kernel PCA is best here, because the same joints repeat in a very noisy image. On most
-# photographs non-local means is better, and hundreds of times faster.
+# For comparison: linear PCA, which is the same method with the linear kernel, and the non-local
+# means of scikit-image. Kernel PCA is best here, because the image is very noisy and its joints
+# repeat. On most photographs non-local means is better, and hundreds of times faster.
 
 linear = PatchDenoiser(kernel="linear", max_train=400, random_state=0).denoise(noisy)
 means = denoise_nl_means(

@@ -4,8 +4,9 @@ Kernel PGA of digits
 
 Compare kernel PCA and kernel PGA on handwritten digits.
 
-A polynomial kernel does not place data on a sphere. ``Normalized`` divides it by √(k(x, x) k(y,
-y)), and then it does. The digits lie far enough from their mean that curvature matters, a little.
+A polynomial kernel does not place data on a sphere. ``Normalized(kernel)``, which divides it by
+√(k(x, x) k(y, y)), does. The digits lie so far from their mean that the curvature of the sphere
+matters, although not much.
 """
 
 # %%

@@ -4,9 +4,9 @@ Directions on a sphere
 
 Compare kernel PCA and kernel PGA on simulated directions of known dimension.
 
-Unit vectors lie on a sphere, and so do all data under a kernel with k(x, x) = 1. Kernel PCA
-measures straight through that sphere. Kernel principal geodesic analysis measures along it: from
-the mean on the sphere (the Karcher mean), along great circles.
+Unit vectors lie on a sphere, and a kernel with k(x, x) = 1 places any data on one. Kernel PCA
+measures distances in a straight line, through the sphere. Kernel principal geodesic analysis
+measures them along great circles, from the mean on the sphere (the Karcher mean).
 """
 
 # %%

@@ -5,9 +5,9 @@ Circles among outliers
 Fit circles and components to directions and irises with outliers.
 
 Principal nested spheres reduce the dimension one by one. Each level fits the nearest subsphere and
-projects the data onto it, down to a circle and a point. A subsphere may be a great one, like the
-geodesics of kernel PGA, or a small one, which bends with the data. p = 2 is least squares; a
-smaller p is less sensitive to outliers.
+projects the data onto it, down to a circle and a point. Great subspheres pass through the centre,
+like the geodesics of kernel PGA. Small subspheres have any radius, and bend with the data. p = 2 is
+least squares; a smaller p is less sensitive to outliers.
 """
 
 # %%
@@ -53,9 +53,9 @@ plots.sphere(
 
 # %%
 # Every kernel with constant k(x, x) places data on a sphere. The first modes of nested spheres
-# explain more variance than as many principal components. However, where the data fill more than
-# half of the last circle, as here, the way around the circle counts as variance. Great subspheres
-# do not wrap.
+# explain more variance than as many principal components. With small subspheres, be careful: here
+# the data fill more than half of the last circle, and their spread around it counts as variance.
+# With great subspheres this does not happen.
 
 X, y = load_iris(return_X_y=True)
 models = {
@@ -84,8 +84,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     plots.embedding(model.embedding_[:, :2], species, ax=ax, title=name)
 
 # %%
-# Coordinates along the first mode map back to points of the sphere. Forward and back is the
-# identity.
+# The coordinates of all modes together map back to the points of the sphere, without loss.
 
 great = models["nested spheres, great"]
 scores = great.residuals_
@@ -93,8 +92,9 @@ back = great.nested_spheres_.points(scores)
 print(f"forward and back: {np.abs(back - great.sphere_coordinates_).max():.0e}")
 
 # %%
-# Robust kernel PCA is the straight counterpart. A planted direction among scattered gross outliers
-# is lost with squares (p = 2), and found with p = 1 and by the default method.
+# Robust kernel PCA finds straight directions instead of circles. These data have one main direction
+# and scattered outliers. Least squares (p = 2) misses the direction. Both p = 1 and the default
+# method find it.
 
 Z = 0.1 * rng.standard_normal((200, 100))
 Z[:, 0] += 2 * rng.standard_normal(200)

@@ -4,8 +4,9 @@ Robust kernel PCA of corrupted images
 
 Find components of digits when every twelfth image is corrupted.
 
-With squares, distant points count most. :class:`~orthodrome.RobustKernelPCA` leaves outliers out,
-or reduces their influence, so that a few corrupted images do not determine the components.
+Kernel PCA squares distances, so distant points count most. :class:`~orthodrome.RobustKernelPCA`
+leaves outliers out, or reduces their influence, so that a few corrupted images do not determine the
+components.
 """
 
 # %%
@@ -56,8 +57,8 @@ for ax, (name, model) in zip(axes, {"clean images": clean, **models}.items(), st
     ax.set(title=f"{name}\ncosine {cosine:.2f}", xticks=[], yticks=[])
 
 # %%
-# The same in coordinates: zeros and ones separate along a component that is not determined by
-# corrupted images.
+# The coordinates of zeros and ones separate along a robust component. Along the component of kernel
+# PCA they do not, because corrupted images determine it.
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):

@@ -9,9 +9,9 @@ themselves, block by block. The script fits the model, prints what it did, and s
 
     python examples/scaling/dask_cluster.py [rows]
 
-Needs ``pip install "orthodrome[distributed]"``. With bokeh, which that brings, there is a dashboard
-on this machine while it runs. For a cluster of several machines replace `LocalCluster` by one of
-Dask's own deployments; nothing else changes.
+It needs ``pip install "orthodrome[distributed]"``. While the script runs, Dask shows a dashboard on
+this machine. For a cluster of several machines, replace `LocalCluster` by another of Dask's
+clusters; nothing else changes.
 """
 
 from __future__ import annotations

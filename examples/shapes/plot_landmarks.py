@@ -76,5 +76,4 @@ plots.shape_modes(model, n_modes=2, figure=plt.figure(figsize=(8.4, 3.6)))
 
 plt.show()
 
-# sphinx_gallery_thumbnail_number = 1
-# sphinx_gallery_thumbnail_panel = (2, 3)
+# sphinx_gallery_thumbnail_number = 3
