@@ -191,9 +191,10 @@ def page(results: dict[str, Any]) -> str:
         "",
         "Written by `benchmarks/run.py` (`make bench`, `make bench-full`) from `results.json`; do "
         "not edit. Both sides run in turn, with the same threads, after a warm-up that also checks "
-        "the accuracy of each: in one process, or in two where a note says so. Values are medians "
-        "with the range in brackets; a ratio is ours over theirs, so smaller is better, and its "
-        "range is over neighbouring runs. Memory is RssAnon, in a fresh process.",
+        "their accuracy. They run in one process, or in two if a note says so. Values are medians, "
+        "with the range in brackets. A ratio is ours divided by theirs, so smaller is better; its "
+        "range is over neighbouring runs. Memory is the anonymous memory (RssAnon) of a fresh "
+        "process.",
         "",
         *headlines(results),
     ]

@@ -180,8 +180,8 @@ def page(found: dict[str, Any]) -> list[str]:
         "error is 1.2 to 2.7 times lower than before. After ten passes it is lower on most "
         "matrices, and at most 15 % higher on the others. From a random start without a Ritz "
         "step, the error after one pass is 2.5 to 6.5 times lower on nine of ten matrices. After "
-        "ten passes it is between 1.6 times lower and 14 % higher, except for pendigits, where it "
-        "is four times higher. `step` is hardly better than `block`.",
+        "ten passes the difference is small: from 1.6 times lower to 14 % higher, except for "
+        "pendigits, where the error is four times higher. `step` is hardly better than `block`.",
         "",
         "### Error before, divided by the error now",
         "",

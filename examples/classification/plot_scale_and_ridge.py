@@ -5,8 +5,8 @@ Bandwidth and ridge by leave-one-out
 Choose two parameters of a classifier by exact leave-one-out, on wines.
 
 :class:`~orthodrome.KernelRidgeRegressionClassifier` has two parameters: the kernel bandwidth and
-the ridge. Exact leave-one-out chooses both. It costs one eigendecomposition per class and
-bandwidth, for any number of ridges.
+the ridge parameter. Exact leave-one-out chooses both. It costs one eigendecomposition per class and
+bandwidth, however many values of the ridge parameter are compared.
 """
 
 # %%

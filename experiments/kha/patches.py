@@ -174,5 +174,5 @@ ABOUT = About(
     "dB from its predecessor.",
     partial="We use another image and one draw of the noise, so the numbers have no "
     "sampling error. Comparisons use the four quarters of the image as repeats.",
-    short="we use another image, because the paper's is not free to use; this reason is not tested",
+    short="we use another image, because the paper's is not free to use. This reason is not tested",
 )

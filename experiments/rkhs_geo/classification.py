@@ -173,7 +173,7 @@ ABOUT = About(
     "kernel on Wine (84.7 %, here 85.9 %). Standardised features agree with its geodesic "
     "kernel and with its support vector machine, whose package standardises by default. "
     "For Parkinsons the reason is unknown.",
-    short="on Wine and Australian the scale of the features (tested: with standardised "
-    "features they are reached, exceeded or within one point); on Haberman and Parkinsons "
-    "unknown (scale and α were tested)",
+    short="Wine and Australian depend on the scale of the features (tested: with "
+    "standardised features they are reached, exceeded or within one point). For Haberman "
+    "and Parkinsons the reason is unknown (scale and α were tested)",
 )
