@@ -20,7 +20,7 @@ from sklearn.kernel_approximation import Nystroem as SklearnNystroem
 from sklearn.pipeline import make_pipeline
 from skpns import IntrinsicPNS
 
-from orthodrome import KernelPCA, KernelPGA, KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Krylov, Nystroem, leading
 from orthodrome.gram import Centered, gram_operator
 from orthodrome.kernels import Gaussian
@@ -33,8 +33,6 @@ BY_ANCHORS = size((2_000, 4_000, 8_000, 16_000, 32_000, 64_000), (200, 400))
 ON_SPHERE = size((1_000, 4_000, 16_000, 64_000), (600, 1_200))
 CHAINS = size((125, 250, 500, 1_000, 2_000), (30, 60))
 LEAVES = size((250, 500, 1_000, 1_990), (100, 200))
-CLASSES = size((500, 1_000, 2_000, 4_000), (10, 20))
-MANY_ROWS = size(8_000, 40)
 PASSES = size((500, 1_000, 2_000, 4_000), (100, 200))
 
 Work = Callable[[], Any]
@@ -348,45 +346,6 @@ def classification(full: bool) -> Curve | Missing:
     )
 
 
-@cache
-def many_classes(n_classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same number of rows in groups around this many random centres."""
-    rng = np.random.default_rng(1)
-    y = np.arange(MANY_ROWS) % n_classes
-    return 3 * rng.standard_normal((n_classes, 8))[y] + 0.3 * rng.standard_normal((len(y), 8)), y
-
-
-def fit_many(Classifier: Any, n_classes: int) -> Work:
-    X, y = many_classes(n_classes)
-    return lambda: Classifier(sigmas=None).fit(X, y)
-
-
-def predict_many(Classifier: Any, n_classes: int) -> Work:
-    X, y = many_classes(n_classes)
-    model = Classifier(sigmas=None).fit(X, y)
-    return lambda: (model, model.predict(X[:1000]))
-
-
-def many_classes_error(result: Any, n_classes: int) -> float:
-    """Return the leave-one-out error, or that of the predictions."""
-    if isinstance(result, tuple):
-        return float(np.mean(result[1] != many_classes(n_classes)[1][:1000]))
-    return 1 - float(result.loo_score_)
-
-
-def over_classes(full: bool) -> Curve:
-    return grow(
-        f"KRRC and PerTurbo over the number of classes, {MANY_ROWS:,} rows in all",
-        methods("over_classes", full),
-        CLASSES,
-        error=many_classes_error,
-        required=0.05,
-        longest=60.0,
-        note="N is the number of classes. Leave-one-out chooses λ or α of 19 values; predictions "
-        "are for 1,000 rows. Error: fraction of rows in the wrong class, at the worst N.",
-    )
-
-
 # ---------------------------------------------------------------------------- Hebbian passes
 
 
@@ -436,14 +395,6 @@ FAMILIES: dict[str, dict[str, Callable[[int], Work]]] = {
         "SVC, Gram matrices by NumPy": partial(classify, "support_vectors"),
         "a loop over pairs": partial(classify, "loop_over_pairs"),
     },
-    "over_classes": {
-        "KernelRidgeRegressionClassifier, fit": partial(fit_many, KernelRidgeRegressionClassifier),
-        "PerTurbo, fit": partial(fit_many, PerTurbo),
-        "KernelRidgeRegressionClassifier, predict": partial(
-            predict_many, KernelRidgeRegressionClassifier
-        ),
-        "PerTurbo, predict": partial(predict_many, PerTurbo),
-    },
     "hebbian": {
         "orthodrome.eigen.hebbian": partial(hebbian_pass, "our_pass"),
         "the loop over samples in NumPy": partial(hebbian_pass, "plain_pass"),
@@ -472,7 +423,6 @@ def prepared(family: str, label: str, n: int) -> Work:
 
 SMALL = dict.fromkeys(FAMILIES, 120) | {
     "nested": 30,
-    "over_classes": 10,
     "mixture": 600,
     "by_anchors": 2 * ANCHORS,
 }
@@ -485,6 +435,5 @@ def run(full: bool = False) -> list[Curve | Missing]:
         *on_the_sphere(full),
         nested(full),
         classification(full),
-        over_classes(full),
         hebbian(full),
     ]

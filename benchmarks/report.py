@@ -28,6 +28,7 @@ ORDER = (
     "bench_clustering",
     "bench_directions",
     "bench_shapes",
+    "bench_classes",
     "bench_hebbian",
     "bench_nested",
 )
