@@ -55,14 +55,17 @@ def install_wheel(session: nox.Session, *requirements: str, extras: str = "") ->
     return away
 
 
-def run_away(session: nox.Session, *requirements: str, extras: str = "") -> None:
+def run_away(
+    session: nox.Session, *requirements: str, extras: str = "", tests: tuple[str, ...] = ()
+) -> None:
     """Install the wheel, and run the quick tests in a folder without its source."""
     away = install_wheel(session, *requirements, extras=extras)
     shutil.copytree(ROOT / "tests", away / "tests")
     for name in ("conftest.py", "pyproject.toml"):
         shutil.copy(ROOT / name, away)
     ignored = [f"--ignore=tests/{name}" for name in NOT_IN_WHEEL]
-    session.run(*PYTEST, *ignored, *(session.posargs or ["tests"]), env=ENVIRONMENT)
+    chosen = tests or session.posargs or ["tests"]
+    session.run(*PYTEST, *ignored, *chosen, env=ENVIRONMENT)
 
 
 @nox.session
@@ -101,6 +104,14 @@ def nightly(session: nox.Session) -> None:
     NumPy is the newest that numba supports: numba does not import with a newer one.
     """
     run_away(session, "--pre", "scipy", "scikit-learn", "pytest", "pytest-xdist", "hypothesis")
+
+
+@nox.session(default=False)
+def arrays(session: nox.Session) -> None:
+    """Test the wheel with arrays of PyTorch, on the CPU: nox -s arrays -- torch==2.13.0."""
+    packages = ("pytest", "pytest-xdist", "hypothesis", "array-api-strict")
+    torch = session.posargs or ["torch"]
+    run_away(session, *packages, *torch, tests=("tests/test_array_api.py",))
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"], default=False)
