@@ -52,6 +52,25 @@ def test_a_failed_write_leaves_the_old_files_and_nothing_else(tmp_path, monkeypa
         assert {file.read_bytes() for file in files} == {b"old"}
 
 
+def test_a_read_only_file_leaves_no_temporary_one(tmp_path, monkeypatch):
+    """Windows neither replaces nor deletes read-only files."""
+    unlink = os.unlink
+
+    def refuse_read_only(path, **keywords):
+        if not os.stat(path).st_mode & stat.S_IWRITE:
+            raise PermissionError(errno.EACCES, "read-only")
+        unlink(path, **keywords)
+
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    file.chmod(0o444)
+    monkeypatch.setattr(os, "unlink", refuse_read_only)
+    monkeypatch.setattr(os, "replace", failing(PermissionError(errno.EACCES, "read-only")))
+    with pytest.raises(PermissionError):
+        write_atomically(file, b"new")
+    assert os.listdir(tmp_path) == ["file"]
+
+
 @posix
 def test_permissions_are_kept(tmp_path):
     (tmp_path / "plain").write_bytes(b"")
@@ -87,6 +106,7 @@ def test_a_replaced_file_is_not_opened_to_another_group(tmp_path, monkeypatch, r
     assert permissions(file) == (0o604 if refused else 0o664)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not replace open files")
 def test_concurrent_writers_of_one_file(tmp_path):
     contents = [bytes([number]) * 100_000 for number in range(8)]
     failed = []

@@ -58,6 +58,8 @@ def write_together(files: Mapping[str | os.PathLike[str], Content]) -> None:
     finally:
         for temporary, _, _ in pending:
             with suppress(OSError):
+                temporary.chmod(0o600)  # Windows does not delete read-only files
+            with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
 
