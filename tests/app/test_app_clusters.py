@@ -145,4 +145,5 @@ def test_large_tables_are_classified_by_a_sample(table, capsys, monkeypatch, tmp
     found = pd.read_csv(tmp_path / "classification/predictions.csv")
     assert found["kind"].value_counts().min() >= 40
     assert list(found["kind"]) == [table[int(row.split()[1]) - 1] for row in found["row"]]
-    assert "training_sample(data, 0)" in (tmp_path / "classification/report.html").read_text()
+    page = (tmp_path / "classification/report.html").read_text("utf-8")
+    assert "training_sample(data, 0)" in page

@@ -29,7 +29,7 @@ def assert_reads_alike(path):
     assert ours.ids == [one.specimen_name for one in theirs]
     assert ours.images == [one.image_path for one in theirs]
     # ktch reads COMMENTS, and not the COMMENT of tpsDig
-    if "COMMENT=" not in Path(path).read_text():
+    if "COMMENT=" not in Path(path).read_text(encoding="utf-8"):
         assert ours.comments == [one.comments for one in theirs]
     scales = [np.nan if one.scale is None else one.scale for one in theirs]
     np.testing.assert_array_equal(ours.scales, scales)
