@@ -12,7 +12,6 @@ from laws_persist import ESTIMATORS, assert_same_answers, outputs
 from orthodrome import KernelPCA, KernelPGA, RobustKernelPCA
 from orthodrome.kernels import ComplexGaussian, Embedded, Gaussian, LogEuclidean, VeroneseWhitney
 from orthodrome.spaces import (
-    as_complex,
     log_euclidean_distance,
     procrustes_distance,
     spd_log,
@@ -82,18 +81,6 @@ def test_every_estimator(name, kernel, make):
     elif is_classifier(model):
         assert model.score(X, CLASSES) > 0.8
         assert model.score(new, CLASSES) > 0.7
-
-
-def test_all_forms_of_landmarks_give_the_same_results():
-    points = kites()
-    z, flat = as_complex(points), points.reshape(30, -1)
-    models = [KernelPGA(2, "veronese_whitney").fit(X) for X in (points, z, flat)]
-    for model in models:
-        assert model.n_features_in_ == 10
-        for X in (points, z, flat):
-            np.testing.assert_allclose(model.transform(X), models[0].embedding_, atol=1e-8)
-    with pytest.raises(ValueError, match="KernelPGA was fitted to samples of 10"):
-        models[0].transform(points[:, :4])
 
 
 def distances(a, b):

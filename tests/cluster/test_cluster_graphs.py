@@ -11,7 +11,6 @@ from sklearn.neighbors import kneighbors_graph
 
 from laws_cluster import blobs, every_laplacian, graphs_only
 from orthodrome import KernelPCA, KernelSpectralClustering
-from orthodrome.gram import Degree, DenseGram, SparseGram
 from orthodrome.kernels import Gaussian, NeighborGraph
 
 
@@ -102,16 +101,6 @@ def test_sparse_equals_dense(laplacian, dtype):
         found, expected = np.abs(model.embedding_), np.abs(models[2].embedding_)
         np.testing.assert_allclose(found, expected, atol=tolerance)
         np.testing.assert_array_equal(model.predict(graph.toarray()), model.predict(graph))
-
-
-def test_the_graph_as_a_sparse_matrix():
-    graph, weights = neighbors(blobs(40), 3) + scipy.sparse.eye_array(40), 1.0 + np.arange(40) % 3
-    sparse, dense = (
-        Degree(operator, weights, shift=1.0)
-        for operator in (SparseGram(graph), DenseGram(graph.toarray()))
-    )
-    np.testing.assert_allclose(sparse.tosparse().toarray(), dense.toarray(), atol=1e-15)
-    np.testing.assert_allclose(sparse @ np.eye(40), dense.toarray(), atol=1e-15)
 
 
 def test_large_graphs_stay_sparse(monkeypatch):

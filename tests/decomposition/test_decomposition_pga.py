@@ -18,7 +18,6 @@ from laws_decomposition import (
     training,
 )
 from orthodrome import KernelPGA
-from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import Krylov, leading
 from orthodrome.gram import DenseGram, Tangent, Weighted
 from orthodrome.kernels import Exponential, Gaussian, Laplacian
@@ -116,14 +115,6 @@ def test_linear_kernel_is_geodesic_analysis_of_directions(weights, radius):
         assert_same(pga.dual_coef_.T @ X, axes.T, 1e-10)
         explained = (found**2).sum() / (np.arccos(new @ mean) ** 2).sum()
         assert pga.score(radius * new) == pytest.approx(explained, rel=1e-10)
-
-
-def test_eigenvalues_of_the_papers_simulation():
-    """0.1246 and 0.1211 there; a variance of 200 points varies by the root of 2/200."""
-    draws = [make_von_mises_fisher(200, 100, 2, 8.8, random_state=seed) for seed in range(20)]
-    values = np.array([KernelPGA(2, kernel="linear").fit(X).eigenvalues_ for X in draws])
-    np.testing.assert_allclose(values, [[0.1246, 0.1211]] * 20, rtol=4 * np.sqrt(2 / 200))
-    assert values.mean() == pytest.approx((0.1246 + 0.1211) / 2, rel=3 * np.sqrt(2 / 200 / 40))
 
 
 @weighted_or_not

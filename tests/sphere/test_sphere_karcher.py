@@ -93,27 +93,6 @@ def test_coordinates_and_every_operator_give_the_same_mean(name, weighted, dtype
     assert square == pytest.approx(1, abs=tolerance)
 
 
-@both
-def test_symmetries(way):
-    """Scales of weights, order, rows of weight 0, repetitions and rotations."""
-    points, rng = cap(25, 4, 1.3), np.random.default_rng(4)
-    plain, weighted = mean_of(points, way=way), mean_of(points, WEIGHTS, way=way)
-    order, times, turn = rng.permutation(25), np.arange(25) % 4, rotation(4, seed=8)
-    opposite = np.vstack([-weighted, -points[0], unit(points[1] - 2 * weighted)])
-    for name, changed, weights, expected in (
-        ("tiny weights", points, 1e-12 * WEIGHTS, weighted),
-        ("huge weights", points, 1e12 * WEIGHTS, weighted),
-        ("equal weights", points, np.full(25, 2.0), plain),
-        ("order", points[order], WEIGHTS[order], weighted),
-        ("weight 0", np.vstack([opposite, points]), np.append(np.zeros(3), WEIGHTS), weighted),
-        ("repetition", np.repeat(points, times, axis=0), None, mean_of(points, times, way=way)),
-        ("rotation", unit(points @ turn.T), None, turn @ plain),
-    ):
-        found = mean_of(changed, weights, way=way)
-        bound = 1e-12 if name == "equal weights" else 1e-10
-        np.testing.assert_allclose(found, expected, rtol=0, atol=bound, err_msg=name)
-
-
 def assert_falling(history, slack):
     objectives = np.array([entry["objective"] for entry in history])
     assert np.all(np.diff(objectives) <= slack * (1 + objectives[:-1]))
