@@ -670,8 +670,7 @@ def test_callbacks_follow_the_fit_and_do_not_change_it(name, two_threads):
     assert callback.events[:2] == ["setup", ("begin", "fit")]
     assert callback.events[-2:] == [("end", "fit"), "teardown"]
     steps = [event for event, _ in callback.events[2:-2]]
-    assert steps == ["begin", "end"] * (len(steps) // 2)
-    assert len(steps) > 20
+    assert steps == ["begin", "end"] * (12 if name in LAZY else 20)
     assert not hasattr(model, "_callback_fit_ctx")
     plain = fitted(each(suited(each, "Gaussian")), given)
     assert_equal(results(model, given.new), results(plain, given.new))
