@@ -147,6 +147,8 @@ def test_drawings_are_saved_in_light_colours(browser, tmp_path):
             assert "rgb(28, 33, 39)" in saved  # dark text
             assert "var(" not in saved
             assert all(word in saved for word in words)
+            glyphs = re.findall(r'<path id="DejaVu[^>]*>', saved)
+            assert not any("fill" in glyph for glyph in glyphs)  # text of each colour shares them
         found.page.evaluate("window.print = () => { window.printed = true; }")
         found.page.get_by_role("button", name="Print or PDF").first.click()
         found.page.emulate_media(media="print")

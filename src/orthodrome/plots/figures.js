@@ -18,7 +18,10 @@
     if (figure.scatter) figure.scatter.addKey(copy, width, height);
     for (const node of copy.querySelectorAll("*")) {
       const style = getComputedStyle(node);
-      node.setAttribute("style", PROPERTIES.map((p) => `${p}:${style.getPropertyValue(p)}`).join(";"));
+      // Glyphs and markers are defined once; what they do not set comes from the place of use.
+      const shared = node.closest("defs") !== null;
+      const own = PROPERTIES.filter((p) => !shared || node.style.getPropertyValue(p) !== "");
+      node.setAttribute("style", own.map((p) => `${p}:${style.getPropertyValue(p)}`).join(";"));
     }
     paper.remove();
     copy.removeAttribute("class");
