@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from sklearn.model_selection import cross_val_predict
 
@@ -21,6 +22,7 @@ from orthodrome.spaces import procrustes_align
 TARGET = Path(__file__).parent / "images"
 SIZE = (4.4, 3.9)  # inches
 SECONDS = 5  # of the animation, there and back
+TIGHT = {"handletextpad": 0.1, "columnspacing": 1.0}  # of a legend
 STEPS = 12  # shapes between the two ends
 
 
@@ -109,6 +111,12 @@ def directions():
     figure = Figure(figsize=SIZE, layout="constrained")
     ax = figure.subplots()
     plots.sphere(model.sphere_coordinates_, modules, ax=ax, geodesics=False, tilt=12, size=26)
+    for legend in ax.findobj(Legend):
+        legend.remove()  # one legend above the globe leaves more room for it
+    for index, name in enumerate(np.unique(modules)):
+        color, marker = class_style(index)
+        ax.scatter([], [], color=color, marker=marker, label=name)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, **TIGHT)
     return figure
 
 
