@@ -49,7 +49,7 @@ def test_readme_commands_run(capsys, tmp_path, monkeypatch):
     found = re.findall(r"^    orthodrome (.*)$", text, re.MULTILINE)
     lines = [shlex.split(line, comments=True) for line in found]
     assert [line[0] for line in lines] == [
-        *("classify", "info", "embed", "cluster", "classify", "predict", "compare")
+        *("classify", "classify", "info", "embed", "cluster", "classify", "predict", "compare")
     ]
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
