@@ -99,9 +99,10 @@ html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_context = {"default_mode": "auto"}
 html_copy_source = False
-html_sidebars = {
-    name: [] for name in ("index", "command_line", "citing", "from_scikit_learn", "glossary")
-}
+# Pages with wide tables or long lines have no sidebar on the left.
+_WIDE = ["index", "command_line", "citing", "from_scikit_learn", "glossary", "guide/defaults"]
+_WIDE += ["repository/benchmarks/RESULTS", "repository/experiments/RESULTS"]
+html_sidebars = {name: [] for name in _WIDE}
 html_theme_options = {
     "logo": {"text": "orthodrome"},
     # icons only, so that the navigation is one line at 1,280 pixels

@@ -233,16 +233,15 @@ def main() -> None:
         "",
         *table_lines(methods, groups),
         "",
-        "The mean difference between auto and each other method, with its standard error over the "
-        "tables:",
+        "The mean score of auto minus that of each other method, with its standard error over the "
+        "tables. Tables on which auto is worse by more than 0.1 are named:",
         "",
     ]
     for other in list(METHODS)[1:]:
         mean, each = differences(methods, "auto (default)", other, names)
         worse = [n for n, difference in zip(names, each, strict=True) if difference < -0.1]
-        lines.append(
-            f"- {other}: {mean}; worse by more than 0.1 on {', '.join(worse) or 'no table'}."
-        )
+        named = f"; worse on {', '.join(worse)}" if worse else ""
+        lines.append(f"- {other}: {mean}{named}.")
     package = CHOOSE + CONFIRM + MORE
     _, each = differences(methods, "auto (default)", "sklearn GaussianMixture", package)
     lines += [

@@ -72,16 +72,15 @@ def main() -> None:
         "",
         *table_lines(scores, groups),
         "",
-        "The mean difference between auto and each other method, with its standard error over the "
-        "tables:",
+        "The mean score of auto minus that of each other method, with its standard error over the "
+        "tables. Tables on which auto is worse by more than 0.1 are named:",
         "",
     ]
     for other in list(RULES)[1:]:
         mean, each = differences(scores, "auto (default)", other, ALL)
         worse = [n for n, difference in zip(ALL, each, strict=True) if difference < -0.1]
-        lines.append(
-            f"- {other}: {mean}; worse by more than 0.1 on {', '.join(worse) or 'no table'}."
-        )
+        named = f"; worse on {', '.join(worse)}" if worse else ""
+        lines.append(f"- {other}: {mean}{named}.")
     lines += [
         "",
         '`n_components="auto"` uses the same criterion. It assumes round clusters, and divides '

@@ -143,5 +143,5 @@ ABOUT = About(
     "the mean distance upwards it has one minimum, and all starts are equally good.",
     reason="The paper does not give σ. We count the iterations from the median start. "
     "Wherever there are several minima, the slowest start needs 29 or more. So there is "
-    "no σ for which both statements are true for every start.",
+    "no σ with several minima and less than ten iterations for every start.",
 )

@@ -256,9 +256,9 @@ ABOUT = About(
     "pen-digits. With the Gaussian kernel they are contradicted on both sets: robust "
     "nested spheres are worse at small D, by 4 to 15 points.",
     tried="Both kernels of the paper, with zeros in the training points only or in all "
-    "points. In an earlier run we also tried great subspheres, features with the angle on "
-    "the last circle, and another C. p < 2 does not help: with p = 2 the errors of nested "
-    "spheres are equal or smaller, by up to 1.7 points.",
+    "points. In an earlier run we also tried great subspheres, another C, and features "
+    "with the angle on the last circle. A power p below 2 does not help: with p = 2 the "
+    "errors of nested spheres are equal or smaller, by up to 1.7 points.",
     reason="Most of the gain comes from normalising the points, which nested spheres do "
     "and kernel PCA does not. With the Gaussian kernel and the mean distance as σ, the "
     "points lie in a nearly flat cap, and small subspheres follow noise.",
