@@ -8,7 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 from .._core.machine import versions
-from ..kernels import Kernel
+from ..decomposition import KernelPCA
+from ..kernels import Kernel, Linear
 from ..plots.report import Code, Section
 from .inputs import Data
 from .models import last_step
@@ -53,7 +54,9 @@ def citing_section(model: Any, data: Data | None) -> Section:
     kernel = getattr(kernel, "kernel_", kernel)  # of Normalized
     used = [_described(estimator)]
     keys = [_key(estimator)]
-    if isinstance(kernel, Kernel):
+    if type(estimator) is KernelPCA and isinstance(kernel, Linear):
+        used, keys = ["principal component analysis"], []
+    elif isinstance(kernel, Kernel):
         sigma = getattr(kernel, "sigma_", None)
         width = "" if sigma is None else f" (bandwidth {float(sigma):.3g})"
         used.append(_described(kernel) + width)
