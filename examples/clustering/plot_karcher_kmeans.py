@@ -33,10 +33,9 @@ for ax, sigma in zip(axes, (0.25, 0.6, 5.0), strict=True):
     plots.karcher_objective(Gaussian(sigma=sigma), X, ax=ax, title=f"σ = {sigma}")
 
 # %%
-# Four groups with outliers, some of them outside the picture. k-means spends centres on the
-# outliers. :class:`~orthodrome.HypersphericalKMeans` does not, if σ is about the size of a group.
-# With this kernel each point still belongs to the nearest centre, as in k-means. σ decides where
-# the centres are.
+# Four groups with outliers, some of them outside the picture. k-means places centres on outliers.
+# :class:`~orthodrome.HypersphericalKMeans` does not, if σ is about the size of a group. As in
+# k-means, each point belongs to the nearest centre; only the centres differ.
 
 X, y = make_blobs(300, centers=[[-4, 0], [0, 4], [4, 0], [0, -4]], cluster_std=0.7, random_state=0)
 X = np.vstack([X, rng.uniform(-25, 25, size=(40, 2))])

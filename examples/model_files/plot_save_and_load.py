@@ -50,8 +50,7 @@ plots.embedding(
 )
 
 # %%
-# An object that could not be loaded is rejected when it is saved. A changed file is rejected when
-# it is loaded.
+# ``save`` rejects objects that ``load`` could not read. ``load`` rejects a file that was changed.
 
 try:
     save(KernelPGA(2, kernel=lambda A, B: np.exp(-((A[:, None] - B) ** 2).sum(2))), file)

@@ -38,8 +38,8 @@ for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
     ax.set(title=name, xticks=[], yticks=[])
 
 # %%
-# The left of the curves shows the nearest few neighbours, the right the overall arrangement. The
-# area weighs all sizes equally: 1 is perfect, 0 is random.
+# The left part of each curve shows the nearest few neighbours, the right part the overall
+# arrangement. The area weighs all sizes equally: 1 is perfect, 0 is random.
 
 kept = {name: neighborhood_preservation(X, Z) for name, Z in embeddings.items()}
 plots.neighborhood(

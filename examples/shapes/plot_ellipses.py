@@ -59,8 +59,8 @@ areas = np.sqrt(np.linalg.det(ellipses))
 print(f"areas along the component: {areas.min():.2f} to {areas.max():.2f}")
 
 # %%
-# The embedding is an arc: the ellipses differ mainly by their rotation angle, and the angle goes
-# around. Colours show the rotation.
+# The embedding is an arc, because the ellipses differ mainly by their rotation angle. Colours show
+# this angle.
 
 plots.embedding(
     model.embedding_,
