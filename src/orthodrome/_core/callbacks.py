@@ -6,6 +6,7 @@ Only what :mod:`orthodrome._core.progress` uses, with the same names.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -28,20 +29,14 @@ class CallbackSupportMixin:
         return context
 
 
+@dataclass(eq=False)
 class Context:
     """Pass the begin and the end of a task to callbacks."""
 
-    def __init__(
-        self,
-        callbacks: list[Any],
-        max_subtasks: int = 0,
-        task_name: str = "fit",
-        parent: Context | None = None,
-    ) -> None:
-        self.callbacks = callbacks
-        self.max_subtasks = max_subtasks
-        self.task_name = task_name
-        self.parent = parent
+    callbacks: list[Any]
+    max_subtasks: int = 0
+    task_name: str = "fit"
+    parent: Context | None = None
 
     def subcontext(self, task_name: str) -> Context:
         """Return the context of a part of this task."""

@@ -140,122 +140,17 @@ def choose_anchors(
     check_positive(tol, "tol", owner, or_zero=True)
     check_positive(scale, "scale", owner)
     check_random_state(random_state, owner)
-    if not isinstance(anchors, str) and not _are_row_numbers(anchors):
-        if isinstance(kernel, Precomputed):
-            raise ValueError(
-                "Anchors of a precomputed kernel must be row numbers, because it has no points."
-            )
-        # features have the precision of the rows
-        try:
-            given = kernel.validate(anchors, reset=False)
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(
-                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', 'auto', row numbers, or "
-                f"points like the rows of X: {error}"
-            ) from None
-        found = _independent(kernel, rows, given.astype(rows.dtype, copy=False), None, scale)
-    else:
-        found = _among_rows(
-            kernel, rows, n_anchors, anchors, tol, sample_weight, scale, one_seed(random_state)
+    by_points = not isinstance(anchors, str) and not _are_row_numbers(anchors)
+    if by_points and isinstance(kernel, Precomputed):
+        raise ValueError(
+            "Anchors of a precomputed kernel must be row numbers, because it has no points."
         )
+    seed = 0 if by_points else one_seed(random_state)
+    search = _Search(kernel, rows, sample_weight, n_anchors, tol, scale, seed)
+    found = search.given_points(anchors) if by_points else search.among_rows(anchors)
     if not kernel.positive_definite:
-        _check_on_sample(kernel, rows, sample_weight, found, scale)
+        search.check_on_sample(found)
     return found
-
-
-def _among_rows(
-    kernel: Kernel,
-    rows: Rows,
-    count: int,
-    anchors: Any,
-    tol: float,
-    weights: Any,
-    scale: float,
-    seed: int,
-) -> Anchors:
-    """Choose anchors among the rows."""
-
-    def chosen(way: Any, choice: str) -> Anchors:
-        numbers = _chosen_rows(kernel, rows, count, way, tol, weights, seed)
-        points = None if isinstance(kernel, Precomputed) else rows.take(numbers)
-        return _independent(kernel, rows, points, numbers, scale, choice)
-
-    named = isinstance(anchors, str)
-    if not named or anchors != "auto":
-        return chosen(anchors, anchors if named else "given")
-    if tol or rows.shape[0] <= count or isinstance(kernel, Precomputed):
-        return chosen("rpcholesky", "rpcholesky")
-    # read the candidates once; all rows below are among them
-    candidates, weights = rows.spread(max_candidates(count), weights, np.random.default_rng(seed))
-    pool = rows.together(candidates)
-    rows = DaskRows.of(pool) if is_dask_array(pool) else ArrayRows.of(pool)
-    numbers = _chosen_rows(kernel, rows, count, "uniform", tol, weights, seed)
-    points = rows.take(numbers)
-    tested, counts = rows.spread(_TESTED, weights)
-    other = (counts > 0) & ~np.isin(tested, numbers)
-    sample, counts = kernel.prepare(rows.take(tested[other])), counts[other]
-    for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
-        found = _independent(kernel, rows, points[:size], numbers[:size], scale)
-        factor = _unevenness(kernel, sample, counts, found, scale, RANK_TOLERANCE[rows.dtype])
-        if factor > _MAX_UNEVENNESS:
-            break
-    way = "uniform" if factor <= _MAX_UNEVENNESS else "rpcholesky"
-    found = found if way == "uniform" else chosen(way, way)
-    why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
-    return replace(found, indices=candidates[found.indices], choice=f"{way}: {why}")
-
-
-def _independent(
-    kernel: Kernel, rows: Rows, points: Any, indices: Any, scale: float, choice: str = "given"
-) -> Anchors:
-    """Return the linearly independent ones of points, which may be rows, as anchors."""
-    if points is None:
-        matrix = rows.take(indices)[:, indices]
-    else:
-        prepared = kernel.prepare(points)
-        matrix = rectangular_block(kernel, prepared, prepared)
-    kept, decoder = independent_points(matrix * scale, RANK_TOLERANCE[rows.dtype])
-    if not len(kept):  # all points are 0: keep one of them
-        kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
-    return Anchors(
-        points=None if points is None else points[kept],
-        indices=None if indices is None else indices[kept],
-        decoder=decoder,
-        choice=choice,
-    )
-
-
-def _unevenness(
-    kernel: Kernel, sample: Prepared, weights: Floats, anchors: Anchors, scale: float, tol: float
-) -> float:
-    """Return how many times larger residuals are if points are drawn by residual, not uniformly.
-
-    Both are averages over a sample of points. A residual below tol k(x, x) is 0.
-    """
-    values = rectangular_block(kernel, sample, kernel.prepare(anchors.points))
-    features = values.astype(np.float64) @ anchors.decoder * scale
-    own = kernel.diagonal(sample).astype(np.float64) * scale
-    residual = own - np.einsum("ij,ij->i", features, features)
-    residual = np.where(residual > tol * own, residual, 0.0)
-    total = float(weights @ residual)
-    return float(weights @ residual**2) * float(weights.sum()) / total**2 if total > 0 else 1.0
-
-
-def _check_on_sample(
-    kernel: Kernel, rows: Rows, weights: Any, anchors: Anchors, scale: float
-) -> None:
-    """Raise if the kernel is not positive definite on the anchors and a few other rows."""
-    numbers, _ = rows.spread(_SAMPLE, weights)
-    sample = rows.take(numbers)
-    if isinstance(kernel, Precomputed):
-        matrix, values = sample[:, numbers], sample[:, anchors.indices]
-    else:
-        prepared = kernel.prepare(sample)
-        matrix = symmetric_block(kernel, prepared)
-        values = rectangular_block(kernel, prepared, kernel.prepare(anchors.points))
-    check_remainder(
-        matrix.astype(np.float64) * scale, values.astype(np.float64) @ anchors.decoder * scale
-    )
 
 
 def _are_row_numbers(anchors: Any) -> bool:
@@ -265,43 +160,138 @@ def _are_row_numbers(anchors: Any) -> bool:
         return False
 
 
-def _chosen_rows(
-    kernel: Kernel,
-    rows: Rows,
-    count: int,
-    anchors: Any,
-    tol: float,
-    weights: Any,
-    seed: int,
-) -> Indices:
-    """Return the row numbers of the anchors, including dependent ones."""
-    n = rows.shape[0]
-    if not isinstance(anchors, str):
-        return checked_rows(anchors, n)
-    if n <= count or isinstance(weights, np.ndarray):
-        all_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
-        if len(all_rows) <= count and not tol:
-            return all_rows
-    random = np.random.default_rng(seed)
-    precomputed = isinstance(kernel, Precomputed)
-    if precomputed:
-        candidates, counts = np.arange(n), np.ones(n) if weights is None else weights
-    else:
-        candidates, counts = rows.spread(max_candidates(count), weights, random)
-    if anchors == "uniform" and not tol:  # no row is read
-        return candidates[uniform_rows(count, counts, random)]
-    storage = "auto" if precomputed else "recompute"
-    gram = gram_operator(kernel, rows.together(candidates), storage=storage)
-    if not tol:
-        chosen = pivot_rows(gram, anchors, count, counts, random)
-    else:
-        chosen = partial_cholesky(
-            gram, max_rank=count, tol=tol, pivots=anchors, sample_weight=counts, random_state=random
-        ).pivots
-    if not len(chosen):
-        check_zero_matrix(gram)
-        return np.array([0 if weights is None else np.flatnonzero(weights)[0]])
-    return candidates[chosen]
+@dataclass(frozen=True)
+class _Search:
+    """The choice of anchors; parameters as in :func:`choose_anchors`."""
+
+    kernel: Kernel
+    rows: Rows
+    weights: Any
+    count: int
+    tol: float
+    scale: float
+    seed: int
+
+    def given_points(self, points: Any) -> Anchors:
+        """Return the linearly independent ones of given points."""
+        try:
+            given = self.kernel.validate(points, reset=False)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ValueError(
+                "Anchors must be 'rpcholesky', 'uniform', 'k-means++', 'auto', row numbers, or "
+                f"points like the rows of X: {error}"
+            ) from None
+        # features have the precision of the rows
+        return self._independent(given.astype(self.rows.dtype, copy=False), None)
+
+    def among_rows(self, anchors: Any) -> Anchors:
+        """Choose anchors among the rows."""
+        named, precomputed = isinstance(anchors, str), isinstance(self.kernel, Precomputed)
+        if named and anchors == "auto":
+            if not (self.tol or self.rows.shape[0] <= self.count or precomputed):
+                return self._uniform_if_even()
+            anchors = "rpcholesky"
+        numbers = self._row_numbers(anchors)
+        points = None if precomputed else self.rows.take(numbers)
+        return self._independent(points, numbers, anchors if named else "given")
+
+    def _uniform_if_even(self) -> Anchors:
+        """Choose uniform anchors, or others if residuals are uneven."""
+        # read the candidates once; all rows below are among them
+        random = np.random.default_rng(self.seed)
+        candidates, weights = self.rows.spread(max_candidates(self.count), self.weights, random)
+        pool = self.rows.together(candidates)
+        rows = DaskRows.of(pool) if is_dask_array(pool) else ArrayRows.of(pool)
+        search = replace(self, rows=rows, weights=weights)
+        numbers = search._row_numbers("uniform")
+        points = rows.take(numbers)
+        tested, counts = rows.spread(_TESTED, weights)
+        other = (counts > 0) & ~np.isin(tested, numbers)
+        sample, counts = self.kernel.prepare(rows.take(tested[other])), counts[other]
+        for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
+            found = search._independent(points[:size], numbers[:size])
+            factor = search._unevenness(sample, counts, found)
+            if factor > _MAX_UNEVENNESS:
+                break
+        way = "uniform" if factor <= _MAX_UNEVENNESS else "rpcholesky"
+        found = found if way == "uniform" else search.among_rows(way)
+        why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
+        return replace(found, indices=candidates[found.indices], choice=f"{way}: {why}")
+
+    def _independent(self, points: Any, indices: Any, choice: str = "given") -> Anchors:
+        """Return the linearly independent ones of points, which may be rows, as anchors."""
+        if points is None:
+            matrix = self.rows.take(indices)[:, indices]
+        else:
+            prepared = self.kernel.prepare(points)
+            matrix = rectangular_block(self.kernel, prepared, prepared)
+        kept, decoder = independent_points(matrix * self.scale, RANK_TOLERANCE[self.rows.dtype])
+        if not len(kept):  # all points are 0: keep one of them
+            kept, decoder = np.zeros(1, dtype=np.intp), np.zeros((1, 1))
+        points, indices = (None if each is None else each[kept] for each in (points, indices))
+        return Anchors(points, indices, decoder, choice)
+
+    def _features(self, sample: Prepared, anchors: Anchors) -> Floats:
+        """Return the features of a sample of points."""
+        values = rectangular_block(self.kernel, sample, self.kernel.prepare(anchors.points))
+        return values.astype(np.float64) @ anchors.decoder * self.scale
+
+    def _unevenness(self, sample: Prepared, weights: Floats, anchors: Anchors) -> float:
+        """Return how many times larger residuals are if points are drawn by residual.
+
+        The comparison is with uniform draws. Both are averages over a sample of points. A residual
+        within rounding error is 0.
+        """
+        features = self._features(sample, anchors)
+        own = self.kernel.diagonal(sample).astype(np.float64) * self.scale
+        residual = own - np.einsum("ij,ij->i", features, features)
+        residual = np.where(residual > RANK_TOLERANCE[self.rows.dtype] * own, residual, 0.0)
+        total = float(weights @ residual)
+        return float(weights @ residual**2) * float(weights.sum()) / total**2 if total > 0 else 1.0
+
+    def check_on_sample(self, anchors: Anchors) -> None:
+        """Raise if the kernel is not positive definite on the anchors and a few other rows."""
+        numbers, _ = self.rows.spread(_SAMPLE, self.weights)
+        sample = self.rows.take(numbers)
+        if isinstance(self.kernel, Precomputed):
+            matrix, values = sample[:, numbers], sample[:, anchors.indices].astype(np.float64)
+            features = values @ anchors.decoder * self.scale
+        else:
+            prepared = self.kernel.prepare(sample)
+            matrix, features = (
+                symmetric_block(self.kernel, prepared),
+                self._features(prepared, anchors),
+            )
+        check_remainder(matrix.astype(np.float64) * self.scale, features)
+
+    def _row_numbers(self, anchors: Any) -> Indices:
+        """Return the row numbers of the anchors, including dependent ones."""
+        n, count, weights, tol = self.rows.shape[0], self.count, self.weights, self.tol
+        if not isinstance(anchors, str):
+            return checked_rows(anchors, n)
+        if n <= count or isinstance(weights, np.ndarray):
+            all_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
+            if len(all_rows) <= count and not tol:
+                return all_rows
+        random = np.random.default_rng(self.seed)
+        precomputed = isinstance(self.kernel, Precomputed)
+        if precomputed:
+            candidates, counts = np.arange(n), np.ones(n) if weights is None else weights
+        else:
+            candidates, counts = self.rows.spread(max_candidates(count), weights, random)
+        if anchors == "uniform" and not tol:  # no row is read
+            return candidates[uniform_rows(count, counts, random)]
+        storage = "auto" if precomputed else "recompute"
+        gram = gram_operator(self.kernel, self.rows.together(candidates), storage=storage)
+        if not tol:
+            chosen = pivot_rows(gram, anchors, count, counts, random)
+        else:
+            options: Any = {"pivots": anchors, "sample_weight": counts, "random_state": random}
+            chosen = partial_cholesky(gram, max_rank=count, tol=tol, **options).pivots
+        if not len(chosen):
+            check_zero_matrix(gram)
+            return np.array([0 if weights is None else np.flatnonzero(weights)[0]])
+        return candidates[chosen]
 
 
 def max_candidates(count: int) -> int:

@@ -40,14 +40,14 @@ class CoordinateGram(GramOperator):
         super().__init__(shape=(n, n), dtype=points.dtype)
         self.points = points
         self.recomputes = points.recomputes
+        self._as_cross = CoordinateCross(points, points)
 
     def _matmat(self, V: Array) -> Array:
-        return _product(self.points, self.points, V, self.dtype)
+        return self._as_cross @ V
 
     def rows(self, indices: ArrayLike) -> Array:
         """Return the rows of the matrix with these indices."""
-        chosen = as_indices(indices, self.shape[0])
-        return _rows(self.points.take(chosen), self.points)
+        return self._as_cross.rows(indices)
 
     def toarray(self) -> Array:
         """Return the whole matrix."""
@@ -73,12 +73,15 @@ class CoordinateCross(CrossOperator):
         self._new, self._points = new, points
 
     def _matmat(self, V: Array) -> Array:
-        return _product(self._new, self._points, V, self.dtype)
+        dtype = np.result_type(V.dtype, self.dtype)
+        # V may hold integers, or have a lower precision than the features
+        sums = self._points.combine(V.astype(dtype, copy=False)).T
+        return self._new.apply(sums.astype(dtype, copy=False)).astype(dtype, copy=False)
 
     def rows(self, indices: ArrayLike) -> Array:
         """Return the rows of the new points with these indices."""
-        chosen = as_indices(indices, self.shape[0])
-        return _rows(self._new.take(chosen), self._points)
+        chosen = self._new.take(as_indices(indices, self.shape[0]))
+        return np.ascontiguousarray(self._points.apply(chosen.T).T.astype(self.dtype, copy=False))
 
 
 class CoordinateRows(CrossOperator):
@@ -94,15 +97,3 @@ class CoordinateRows(CrossOperator):
     def rows(self, indices: ArrayLike) -> Array:
         """Return the features of the points with these indices."""
         return self._points.take(as_indices(indices, self.shape[0]))
-
-
-def _product(left: Coordinates, right: Coordinates, V: Array, dtype: Any) -> Array:
-    """Return L (Rᵀ V) for the features L of `left` and R of `right`."""
-    result_dtype = np.result_type(V.dtype, dtype)
-    # V may hold integers, or have a lower precision than the features
-    sums = right.combine(V.astype(result_dtype, copy=False)).T
-    return left.apply(sums.astype(result_dtype, copy=False)).astype(result_dtype, copy=False)
-
-
-def _rows(chosen: Array, points: Coordinates) -> Array:
-    return np.ascontiguousarray(points.apply(chosen.T).T.astype(points.dtype, copy=False))

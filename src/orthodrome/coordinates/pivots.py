@@ -149,7 +149,7 @@ def pivot_rows(
     return checked_rows(pivots, n)
 
 
-def uniform_rows(count: int, weights: Floats, random: np.random.Generator) -> Indices:
+def uniform_rows(count: int, weights: Floats, random: Any) -> Indices:
     """Draw at most `count` different rows, with probabilities proportional to the weights."""
     size = min(count, int(np.count_nonzero(weights)))
     return random.choice(len(weights), size=size, replace=False, p=weights / weights.sum())

@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, splu
 
 from .._core.status import Status
-from .._core.types import Array, Callback
+from .._core.types import Array
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
@@ -43,7 +43,6 @@ def leading_by_inverse(
     *,
     tol: float,
     random_state: Any = None,
-    callback: Callback | None = None,
 ) -> Eigenpairs:
     r"""Compute the k largest eigenpairs of a sparse symmetric matrix A by shift and invert.
 
@@ -54,8 +53,7 @@ def leading_by_inverse(
     finds them. The LU factors of such graphs are sparse.
     """
     shift = (bound + _DISTANCE) * scipy.sparse.eye_array(matrix.shape[0])
-    solver = Krylov(1e-12, random_state=random_state)
-    found = solver.solve(_Inverse(shift - matrix), k, callback=callback)
+    found = Krylov(1e-12, random_state=random_state).solve(_Inverse(shift - matrix), k)
     vectors = found.vectors.astype(matrix.dtype)
     products = matrix @ vectors
     values = np.sum(vectors * products, axis=0)

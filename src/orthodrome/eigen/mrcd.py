@@ -239,11 +239,8 @@ def _outlyingness(points: Floats, weights: Floats, median: Floats) -> Floats:
 
 def _medians(columns: Floats, weights: Floats) -> Floats:
     """Return the lower weighted median of each column."""
-    order = np.argsort(columns, axis=0, kind="stable")
-    sums = np.cumsum(weights[order], axis=0)
-    middle = np.argmax(sums >= 0.5 * (1 - _ROUNDING) * weights.sum(), axis=0)
-    rows = order[middle, np.arange(columns.shape[1])]
-    return columns[rows, np.arange(columns.shape[1])]
+    half = 0.5 * (1 - _ROUNDING)
+    return np.quantile(columns, half, axis=0, weights=weights, method="inverted_cdf")
 
 
 def _from_densest(points: Floats, weights: Floats, size: float) -> Floats:

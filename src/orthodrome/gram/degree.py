@@ -11,23 +11,10 @@ from scipy.sparse.linalg import LinearOperator
 
 from .._core.checks import check_finite_vector, check_number, check_sample_weight
 from .._core.types import Array, Floats, Indices
-from .base import GramOperator
-from .wrapped import WrappedCross, WrappedGram
+from .base import CrossOperator, GramOperator
+from .wrapped import WrappedGram
 
 _BLOCK = 256  # rows computed at once
-
-
-class _DegreeCross(WrappedCross):
-    def _matmat(self, V: Array) -> Array:
-        gram = self._gram
-        return product_and_degrees(self._cross, V, gram.weights, gram.inverse_roots)[0]
-
-    def _transform_rows(self, block: Array) -> Array:
-        degrees = block @ self._gram.weights
-        _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
-        block *= self._gram.inverse_roots.astype(block.dtype, copy=False)
-        block *= _inverse_roots(degrees).astype(block.dtype, copy=False)[:, None]
-        return block
 
 
 class Degree(WrappedGram):
@@ -85,8 +72,6 @@ class Degree(WrappedGram):
     >>> Degree(DenseGram(K)).degrees
     array([0.5, 1. , 0.5])
     """
-
-    _cross = _DegreeCross
 
     def __init__(
         self,
@@ -218,6 +203,15 @@ class Degree(WrappedGram):
         block[np.arange(len(chosen)), chosen] = self.diagonal()[chosen]
         return block
 
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        return product_and_degrees(cross, V, self.weights, self.inverse_roots)[0]
+
+    def _transform_cross(self, block: Array) -> Array:
+        scales = _checked_inverse_roots(block @ self.weights).astype(block.dtype, copy=False)
+        block *= self.inverse_roots.astype(block.dtype, copy=False)
+        block *= scales[:, None]
+        return block
+
     def diagonal(self) -> Array:
         """Return the diagonal: the similarity of a point to its other copies, plus the shift."""
         copies = self._over_degrees((self.weights - 1) * self._diagonal)
@@ -255,10 +249,15 @@ def product_and_degrees(
     scaled = V * inverse_roots.astype(dtype, copy=False)[:, None]
     product = cross @ np.hstack([scaled, weights[:, None]])
     degrees = product[:, -1].real.astype(np.float64)
-    _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
     block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-    block *= _inverse_roots(degrees).astype(dtype, copy=False)[:, None]
+    block *= _checked_inverse_roots(degrees).astype(dtype, copy=False)[:, None]
     return block, degrees
+
+
+def _checked_inverse_roots(degrees: Floats) -> Floats:
+    """Return 1 / √Δ of new points; raise if a degree is negative."""
+    _check_degrees(degrees, np.arange(len(degrees)), "training points", " of the new points")
+    return _inverse_roots(degrees)
 
 
 def _inverse_roots(degrees: Floats) -> Floats:

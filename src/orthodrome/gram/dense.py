@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 from .._core.checks import check_symmetric, numbers_expected
 from .._core.threads import run_over_rows
 from .._core.types import Array
-from .base import CrossOperator, GramOperator, as_indices
+from .base import CrossOperator, GramOperator, _Operator, as_indices
 
 
 def _as_floating(matrix: ArrayLike) -> Array:
@@ -28,7 +28,21 @@ def _as_floating(matrix: ArrayLike) -> Array:
         return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
-class DenseGram(GramOperator):
+class _GivenMatrix(_Operator):
+    """An operator over a given array, dense or sparse."""
+
+    matrix: Any
+
+    def _matmat(self, V: Array) -> Array:
+        return self.matrix @ V
+
+    def rows(self, indices: ArrayLike) -> Array:
+        """Return a copy of these rows as a dense array."""
+        rows = self.matrix[as_indices(indices, self.shape[0])]
+        return rows.toarray() if scipy.sparse.issparse(rows) else rows
+
+
+class DenseGram(_GivenMatrix, GramOperator):
     """A Gram operator over a symmetric array: a precomputed kernel, or any dense matrix.
 
     Parameters
@@ -51,10 +65,6 @@ class DenseGram(GramOperator):
         blocks = run_over_rows(lambda rows: self.matrix[rows] @ V, self.shape[0], work=work)
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
-    def rows(self, indices: ArrayLike) -> Array:
-        """Return a copy of these rows."""
-        return self.matrix[as_indices(indices, self.shape[0])]
-
     def toarray(self) -> Array:
         """Return a copy of the matrix."""
         return np.array(self.matrix)
@@ -74,19 +84,12 @@ class DenseGram(GramOperator):
         return MatrixCross(matrix)
 
 
-class SparseGram(GramOperator):
+class SparseGram(_GivenMatrix, GramOperator):
     """A Gram operator over a symmetric sparse array, such as a graph of neighbours."""
 
     def __init__(self, matrix: Any) -> None:
         super().__init__(shape=matrix.shape, dtype=matrix.dtype)
         self.matrix = scipy.sparse.csr_array(matrix)
-
-    def _matmat(self, V: Array) -> Array:
-        return self.matrix @ V
-
-    def rows(self, indices: ArrayLike) -> Array:
-        """Return these rows as a dense array."""
-        return self.matrix[as_indices(indices, self.shape[0])].toarray()
 
     def diagonal(self) -> Array:
         """Return the diagonal."""
@@ -97,17 +100,9 @@ class SparseGram(GramOperator):
         return MatrixCross(X_new)
 
 
-class MatrixCross(CrossOperator):
+class MatrixCross(_GivenMatrix, CrossOperator):
     """A given (m, n) array, dense or sparse, of inner products of new points with n points."""
 
     def __init__(self, matrix: Any) -> None:
         super().__init__(shape=matrix.shape, dtype=matrix.dtype)
         self.matrix = matrix.tocsr() if scipy.sparse.issparse(matrix) else matrix
-
-    def _matmat(self, V: Array) -> Array:
-        return self.matrix @ V
-
-    def rows(self, indices: ArrayLike) -> Array:
-        """Return a copy of these rows as a dense array."""
-        rows = self.matrix[as_indices(indices, self.shape[0])]
-        return rows.toarray() if scipy.sparse.issparse(rows) else rows

@@ -18,11 +18,10 @@ from .base import CrossOperator, GramOperator, as_indices, check_operator
 class WrappedGram(GramOperator):
     """A Gram operator whose entries are computed from those of another one.
 
-    A subclass supplies `_transform_rows`, which converts rows of the other operator, and `_cross`,
-    the class of its cross operator, a :class:`WrappedCross`.
+    A subclass supplies `_transform_rows`, which converts rows of the other operator. For new points
+    it supplies `_transform_cross`, which converts rows of their inner products, and
+    `_multiply_cross`.
     """
-
-    _cross: type[WrappedCross]
 
     def __init__(self, operator: GramOperator) -> None:
         check_operator(operator, type(self).__name__)
@@ -33,6 +32,14 @@ class WrappedGram(GramOperator):
     @abstractmethod
     def _transform_rows(self, block: Array, chosen: Indices) -> Array:
         """Convert rows `chosen` of the other operator; may overwrite `block`."""
+
+    @abstractmethod
+    def _transform_cross(self, block: Array) -> Array:
+        """Convert inner products of new points (rows); may overwrite `block`."""
+
+    @abstractmethod
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        """Multiply the converted inner products of new points by a block of columns."""
 
     def rows(self, indices: ArrayLike) -> Array:
         """Return rows."""
@@ -45,71 +52,51 @@ class WrappedGram(GramOperator):
 
     def cross(self, X_new: Any) -> CrossOperator:
         """Return inner products of new points with these points."""
-        return self._cross(self.operator.cross(X_new), self)
+        return _WrappedCross(self.operator.cross(X_new), self)
 
 
-class WrappedCross(CrossOperator):
+class _WrappedCross(CrossOperator):
     """The cross operator of a :class:`WrappedGram`."""
 
-    def __init__(self, cross: CrossOperator, gram: Any) -> None:
+    def __init__(self, cross: CrossOperator, gram: WrappedGram) -> None:
         super().__init__(shape=cross.shape, dtype=cross.dtype)
         self._cross, self._gram = cross, gram
 
-    @abstractmethod
-    def _transform_rows(self, block: Array) -> Array:
-        """Convert rows of the other operator; may overwrite `block`."""
+    def _matmat(self, V: Array) -> Array:
+        return self._gram._multiply_cross(self._cross, V)
 
     def rows(self, indices: ArrayLike) -> Array:
         """Return rows of these new points."""
-        return self._transform_rows(self._cross.rows(indices))
-
-
-class _ScaledCross(WrappedCross):
-    def _matmat(self, V: Array) -> Array:
-        return self._transform_rows(self._cross @ V)
-
-    def _transform_rows(self, block: Array) -> Array:
-        return _times(block, self._gram.factor)
+        return self._gram._transform_cross(self._cross.rows(indices))
 
 
 class Scaled(WrappedGram):
     """A Gram matrix times a positive number, as if all points were scaled by its root."""
-
-    _cross = _ScaledCross
 
     def __init__(self, operator: GramOperator, factor: float) -> None:
         super().__init__(operator)
         self.factor = check_positive(factor, "factor", "Scaled")
 
     def _matmat(self, V: Array) -> Array:
-        return _times(self.operator @ V, self.factor)
+        return self._transform_cross(self.operator @ V)
+
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        return self._transform_cross(cross @ V)
 
     def _transform_rows(self, block: Array, chosen: Indices) -> Array:
-        return _times(block, self.factor)
+        return self._transform_cross(block)
+
+    def _transform_cross(self, block: Array) -> Array:
+        block *= block.dtype.type(self.factor)
+        return block
 
     def diagonal(self) -> Array:
         """Return the diagonal."""
-        return _times(self.operator.diagonal(), self.factor)
+        return self._transform_cross(self.operator.diagonal())
 
     def term_size(self, weights: Floats | None = None) -> float:
         """Return the size of the terms subtracted in an entry."""
         return self.factor * self.operator.term_size(weights)
-
-
-def _times(array: Array, factor: float) -> Array:
-    """Multiply in place, in the precision of the array."""
-    array *= array.dtype.type(factor)
-    return array
-
-
-class _WeightedCross(WrappedCross):
-    """k(X_new, X) D."""
-
-    def _matmat(self, V: Array) -> Array:
-        return self._cross @ (self._gram.factors[:, None] * V)
-
-    def _transform_rows(self, block: Array) -> Array:
-        return block * self._gram.factors
 
 
 class Weighted(WrappedGram):
@@ -125,8 +112,6 @@ class Weighted(WrappedGram):
         The diagonal of D.
     """
 
-    _cross = _WeightedCross
-
     def __init__(self, operator: GramOperator, factors: ArrayLike) -> None:
         super().__init__(operator)
         given = check_finite_vector(factors, self.shape[0], "factors", "Weighted")
@@ -138,10 +123,15 @@ class Weighted(WrappedGram):
         factors = self.factors[:, None]
         return factors * (self.operator @ (factors * V))
 
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        return cross @ (self.factors[:, None] * V)
+
     def _transform_rows(self, block: Array, chosen: Indices) -> Array:
         block *= self.factors[chosen, None]
-        block *= self.factors
-        return block
+        return self._transform_cross(block)
+
+    def _transform_cross(self, block: Array) -> Array:
+        return block * self.factors
 
     def diagonal(self) -> Array:
         """Return the squared lengths of the points."""
@@ -155,19 +145,6 @@ class Weighted(WrappedGram):
 def squared_distance_to_mean(diagonal: Array, means: Array, mean_square: float) -> Floats:
     """Return ‖Φ(x) - μ‖² = k(x, x) - 2 <Φ(x), μ> + ‖μ‖², in float64."""
     return np.asarray(diagonal, dtype=np.float64) - 2.0 * means + mean_square
-
-
-class _CenteredCross(WrappedCross):
-    """Rows k(x, X) centred about the training mean on both sides."""
-
-    def _matmat(self, V: Array) -> Array:
-        V = self._gram._center_columns(V)
-        product = self._cross @ V
-        product -= (self._gram.means @ V).astype(product.dtype, copy=False)
-        return product
-
-    def _transform_rows(self, block: Array) -> Array:
-        return self._gram._center_rows(block, block @ self._gram.weights)
 
 
 class Centered(WrappedGram):
@@ -197,8 +174,6 @@ class Centered(WrappedGram):
         s, the squared length of the mean.
     """
 
-    _cross = _CenteredCross
-
     def __init__(self, operator: GramOperator, sample_weight: ArrayLike | None = None) -> None:
         super().__init__(operator)
         given = check_sample_weight(sample_weight, self.shape[0], "Centered")
@@ -215,6 +190,12 @@ class Centered(WrappedGram):
         product -= (self.weights @ product).astype(product.dtype, copy=False)
         return product
 
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        V = self._center_columns(V)
+        product = cross @ V
+        product -= (self.means @ V).astype(product.dtype, copy=False)
+        return product
+
     def _center_columns(self, V: Array) -> Array:
         """Return Hᵀ V, whose columns sum to 0, in the precision of V and K."""
         sums = V.sum(axis=0, dtype=np.result_type(V.dtype, np.float64))
@@ -223,6 +204,9 @@ class Centered(WrappedGram):
 
     def _transform_rows(self, block: Array, chosen: Indices) -> Array:
         return self._center_rows(block, self.means[chosen])
+
+    def _transform_cross(self, block: Array) -> Array:
+        return self._center_rows(block, block @ self.weights)
 
     def _center_rows(self, block: Array, means: Array) -> Array:
         block -= self.means.astype(block.dtype, copy=False)
@@ -237,30 +221,6 @@ class Centered(WrappedGram):
     def term_size(self, _weights: Floats | None = None) -> float:
         """Return the size of the terms subtracted in an entry."""
         return max(float(np.abs(self.operator.diagonal()).max()), float(np.abs(self.means).max()))
-
-
-class _TangentCross(WrappedCross):
-    """Rows d(x) (k(x, X) - c(x) cᵀ) D."""
-
-    def _matmat(self, V: Array) -> Array:
-        # one pass gives both the products and the cosines, from which the factors d(x) follow
-        dtype = np.result_type(V.dtype, self.dtype)
-        orthogonal = self._gram._orthogonal(V)
-        product = self._cross @ np.hstack([orthogonal, self._gram.base_point[:, None]])
-        cosines = product[:, -1].real.astype(np.float64)
-        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
-        radial = self._gram.cosines @ orthogonal  # rounding error along the base point
-        block -= np.outer(cosines, radial).astype(dtype, copy=False)
-        block *= self._stretches(cosines).astype(dtype, copy=False)[:, None]
-        return block
-
-    def _stretches(self, cosines: Array) -> Array:
-        check_no_antipodes(cosines, self._gram._eps, "new points")
-        return angles_from_cosines(cosines)[1]
-
-    def _transform_rows(self, block: Array) -> Array:
-        cosines = block @ self._gram.base_point
-        return self._gram._project_rows(block, cosines, self._stretches(cosines))
 
 
 class Tangent(WrappedGram):
@@ -292,8 +252,6 @@ class Tangent(WrappedGram):
     stretches : ndarray of shape (n,)
         θ / sin θ, the diagonal of D.
     """
-
-    _cross = _TangentCross
 
     def __init__(
         self, operator: GramOperator, base_point: ArrayLike, cosines: ArrayLike | None = None
@@ -328,6 +286,22 @@ class Tangent(WrappedGram):
         product *= self.stretches.astype(product.dtype, copy=False)[:, None]
         return product
 
+    def _multiply_cross(self, cross: CrossOperator, V: Array) -> Array:
+        # one pass gives both the products and the cosines, from which the factors d(x) follow
+        dtype = np.result_type(V.dtype, self.dtype)
+        orthogonal = self._orthogonal(V)
+        product = cross @ np.hstack([orthogonal, self.base_point[:, None]])
+        cosines = product[:, -1].real.astype(np.float64)
+        block = np.ascontiguousarray(product[:, :-1]).astype(dtype, copy=False)
+        radial = self.cosines @ orthogonal  # rounding error along the base point
+        block -= np.outer(cosines, radial).astype(dtype, copy=False)
+        block *= self._new_stretches(cosines).astype(dtype, copy=False)[:, None]
+        return block
+
+    def _new_stretches(self, cosines: Array) -> Array:
+        check_no_antipodes(cosines, self._eps, "new points")
+        return angles_from_cosines(cosines)[1]
+
     def _orthogonal(self, V: Array) -> Array:
         """Return (I - ξ cᵀ) D V in the precision of V and K."""
         dtype = np.result_type(V.dtype, self.dtype)
@@ -338,6 +312,10 @@ class Tangent(WrappedGram):
 
     def _transform_rows(self, block: Array, chosen: Indices) -> Array:
         return self._project_rows(block, self.cosines[chosen], self.stretches[chosen])
+
+    def _transform_cross(self, block: Array) -> Array:
+        cosines = block @ self.base_point
+        return self._project_rows(block, cosines, self._new_stretches(cosines))
 
     def _project_rows(self, block: Array, cosines: Array, stretches: Array) -> Array:
         block -= np.outer(cosines, self.cosines).astype(block.dtype, copy=False)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 
 from .._core.checks import RowError
 from .._core.types import Array
@@ -20,9 +21,7 @@ COMPILED_PAIRS = 2**24
 
 def squared_norms(X: Any) -> Array:
     """Return the squared length of each row of an array or sparse array, in its dtype."""
-    if scipy.sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=X.dtype).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return row_norms(X, squared=True)
 
 
 def finite_squared_norms(X: Any) -> Array:

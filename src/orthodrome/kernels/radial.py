@@ -16,7 +16,7 @@ import scipy.sparse
 
 from .._core.checks import check_positive
 from .._core.types import Array, Floats, Indices
-from ._prepared import Prepared, finite_squared_norms, inner_products, loops_for
+from ._prepared import Prepared, finite_squared_norms, inner_products, loops_for, squared_norms
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import Kernel, resolve_gamma
 
@@ -69,12 +69,7 @@ def paired_squared_distances(A: Any, B: Any, i: Indices, j: Indices) -> Floats:
     distances = np.empty(len(i))
     for start in range(0, len(i), 65536):
         rows = slice(start, start + 65536)
-        difference = A[i[rows]].astype(np.float64) - B[j[rows]]
-        if scipy.sparse.issparse(difference):
-            distances[rows] = np.asarray(difference.multiply(difference).sum(axis=1)).ravel()
-        else:
-            difference = np.asarray(difference)
-            distances[rows] = np.einsum("ij,ij->i", difference, difference)
+        distances[rows] = squared_norms(A[i[rows]].astype(np.float64) - B[j[rows]])
     return distances
 
 

@@ -41,16 +41,26 @@ def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
     return others | {"kernel": found}
 
 
-class KernelHolder:
-    """Mixin for kernels with an inner kernel as a parameter."""
+def _inner_attribute(name: str) -> Any:
+    """Return a property that reads this attribute of the inner kernel."""
+    return property(lambda self: getattr(inner_kernel(self), name))
+
+
+class KernelHolder(Kernel):
+    """Base class of kernels with an inner kernel as a parameter.
+
+    A subclass must set ``kernel_``, the fitted inner kernel.
+    """
 
     kernel: Any
-    kernel_: Any
+    kernel_: Kernel
+
+    threadsafe = _inner_attribute("threadsafe")
+    hermitian = _inner_attribute("hermitian")
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the inner kernel."""
-        params = with_kernel_object(self, params)
-        return super().set_params(**params)  # type: ignore[misc]  # BaseEstimator's
+        return super().set_params(**with_kernel_object(self, params))
 
     def rescaled(self, sigma: float) -> Any:
         """Return a fitted copy with another scale of the inner kernel."""
@@ -59,24 +69,15 @@ class KernelHolder:
         copied.kernel = copied.kernel_.resolved()
         return copied
 
-
-def _inner_attribute(name: str) -> Any:
-    """Return a property that reads this attribute of the inner kernel."""
-    return property(lambda self: getattr(inner_kernel(self), name))
+    def _unresolved(self) -> str:
+        return inner_kernel(self, fitted=False)._unresolved()
 
 
-class Wrapper(KernelHolder, Kernel):
-    """A kernel on the same data as its inner kernel.
-
-    A subclass must set ``kernel_``, the fitted inner kernel.
-    """
-
-    kernel_: Kernel
+class Wrapper(KernelHolder):
+    """A kernel on the same data as its inner kernel."""
 
     accepts_sparse = _inner_attribute("accepts_sparse")
-    threadsafe = _inner_attribute("threadsafe")
     takes_vectors = _inner_attribute("takes_vectors")
-    hermitian = _inner_attribute("hermitian")
 
     def _count_features(self, X: Any) -> int:
         return int(self.kernel_.n_features_in_)
@@ -90,9 +91,6 @@ class Wrapper(KernelHolder, Kernel):
         return inner_kernel(self, fitted=not reset).validate(
             X, estimator=self if estimator is None else estimator, reset=reset
         )
-
-    def _unresolved(self) -> str:
-        return inner_kernel(self, fitted=False)._unresolved()
 
 
 class Normalized(Wrapper):
@@ -148,7 +146,7 @@ class Normalized(Wrapper):
         return block
 
 
-class Embedded(KernelHolder, Kernel):
+class Embedded(KernelHolder):
     """A kernel of embedded data, k(x, y) = kernel(function(x), function(y)).
 
     Parameters
@@ -176,8 +174,6 @@ class Embedded(KernelHolder, Kernel):
 
     accepts_sparse = False
     takes_vectors = False
-    threadsafe = _inner_attribute("threadsafe")
-    hermitian = _inner_attribute("hermitian")
     _any_dimension = True
 
     def __init__(self, function: Callable[[Any], ArrayLike], kernel: Any = "gaussian") -> None:
@@ -213,9 +209,6 @@ class Embedded(KernelHolder, Kernel):
     def diagonal(self, points: Prepared) -> Array:
         """Evaluate the diagonal of the inner kernel."""
         return self.kernel_.diagonal(points)
-
-    def _unresolved(self) -> str:
-        return inner_kernel(self, fitted=False)._unresolved()
 
 
 class FromCallable(Kernel):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.optimize
 from numpy.typing import NDArray
 
 from .._core.types import Array, Floats
@@ -16,9 +15,6 @@ from .._core.types import Array, Floats
 #: Smooths the penalty at residual 0 (the paper's ε).
 EPSILON = 1e-5
 
-# L-BFGS: tolerances relative to the initial objective minus its lower bound ε^(p/2), so that tiny
-# objectives are minimised too; and the number of iterations after which Newton's method is used.
-_FTOL, _GTOL, _MAX_LBFGS = 1e-12, 1e-8, 150
 # Newton's method: relative tolerance, and the minimum second derivative relative to that of
 # reweighted least squares.
 _NEWTON_TOL, _MIN_CURVATURE = 1e-12, 0.01
@@ -118,13 +114,11 @@ def fit_subsphere(
     with ε = 1e-5 (Awate, Dhar and Kulkarni, "Robust Kernel Principal Nested Spheres", 2016, eqs. 2
     to 4). p = 2 is least squares; smaller p are more robust.
 
-    For p = 2 the search uses L-BFGS in v (of any length) and r; each coordinate of v is scaled with
-    the spread of the points along it. For p < 2, or if L-BFGS needs very many steps, it uses
-    Newton's method, with reweighted least squares where second derivatives are not positive. The
-    search starts from the directions of minimum spread. For p < 2 outliers may disturb these, so it
-    also starts from the best of many subspheres through random points (up to 16 coordinates). For
-    p < 1, which has many minima, it also starts from the best subspheres for p = 2 and p = 1. The
-    best result is returned.
+    The search uses Newton's method, with reweighted least squares where second derivatives are not
+    positive. It starts from the directions of minimum spread. For p < 2 outliers may disturb these,
+    so it also starts from the best of many subspheres through random points (up to 16 coordinates).
+    For p < 1, which has many minima, it also starts from the best subspheres for p = 2 and p = 1.
+    The best result is returned.
 
     Parameters
     ----------
@@ -167,10 +161,6 @@ class _Search:
         self.points, self.weights = points, weights
         self.great, self.max_iter = great, max_iter
         self.mean, self.squares = weights @ points, weights @ points**2
-        spread = np.maximum(self.squares - self.mean**2, 0.0)
-        minimum = max(float(spread.min()), 1e-14)
-        self.units = 1 / np.sqrt(spread - spread.min() + 0.1 * minimum)
-        self.units /= self.units.max()
 
     def principal_axes(self) -> list[Floats]:
         """Return the directions of minimum spread, about the origin and about the mean.
@@ -217,56 +207,11 @@ class _Search:
         return [(axes[i], float(radii[i])) for i in best]
 
     def run(self, axis: Floats, radius: float, p: float) -> Subsphere:
-        """Search from an axis and a radius."""
-        radius = min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
-        return self._newton(axis, radius, p) if p < 2 else self._least_squares(axis, radius)
-
-    def _least_squares(self, axis: Floats, radius: float) -> Subsphere:
-        """Search with L-BFGS for p = 2; coordinates are scaled with their spread."""
-        m = len(axis)
-        start = np.zeros(m if self.great else m + 1)
-        bounds: list[tuple[float | None, float | None]] = [(None, None)] * m
-        if not self.great:
-            start[-1] = radius
-            bounds.append((_TINY_ANGLE, np.pi - _TINY_ANGLE))
-        at_start = _angles_from(axis, self.points)[0] - radius
-        unit = max(float(self.weights @ at_start**2), 1e-30)
-
-        def value_and_gradient(x: Floats) -> tuple[float, Floats]:
-            direction = axis + self.units * x[:m]
-            length = float(np.linalg.norm(direction))
-            v = direction / length
-            angles, sines = _angles_from(v, self.points)
-            residuals = angles - (np.pi / 2 if self.great else x[-1])
-            slopes = self.weights / unit * (2 * residuals)
-            gradient = np.empty_like(x)
-            # dθ/dv = -y/sin θ, projected onto the tangent space at v
-            tangent = -((slopes / sines) @ self.points)
-            tangent -= (tangent @ v) * v
-            gradient[:m] = self.units * tangent / length
-            if not self.great:
-                gradient[-1] = -slopes.sum()
-            return float(self.weights @ residuals**2) / unit, gradient
-
-        limit = min(self.max_iter, _MAX_LBFGS)
-        options = {"maxiter": limit, "ftol": _FTOL, "gtol": _GTOL, "maxcor": 20}
-        found = scipy.optimize.minimize(
-            value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-        )
-        end = axis + self.units * found.x[:m]
-        end /= np.linalg.norm(end)
-        radius = np.pi / 2 if self.great else float(found.x[-1])
-        if found.status == 1 and self.max_iter > limit:  # slow: finish with Newton's method
-            return self._newton(end, radius, 2.0, int(found.nit))
-        objective = float(found.fun) * unit + EPSILON
-        return Subsphere(end, radius, objective, int(found.nit), bool(found.status != 1))
-
-    def _newton(self, axis: Floats, radius: float, p: float, n_iter: int = 0) -> Subsphere:
-        """Search with Newton's method and a line search; `n_iter` counts earlier iterations."""
-        v, r = axis / np.linalg.norm(axis), radius
+        """Search from an axis and a radius, with Newton's method and a line search."""
+        v, r = axis / np.linalg.norm(axis), min(max(radius, _TINY_ANGLE), np.pi - _TINY_ANGLE)
         angles, sines = _angles_from(v, self.points)
         value = self._excess(angles - r, p)
-        converged = value == 0
+        n_iter, converged = 0, value == 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
             found = None
@@ -293,15 +238,16 @@ class _Search:
         curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + EPSILON)
         curvature = np.maximum(curvature, _MIN_CURVATURE * reweighted)
         slopes = self.weights * reweighted * residuals
-        # derivatives of the residuals with respect to v (tangential) and r
-        jacobian = np.outer(np.cos(angles), v)
+        # derivatives of the residuals with respect to v (tangential); those with respect to r are -1
+        cosines = np.cos(angles)
+        jacobian = np.outer(cosines, v)
         jacobian -= self.points
         jacobian /= sines[:, None]
-        if not self.great:
-            jacobian = np.column_stack([jacobian, np.full(len(jacobian), -1.0)])
         gradient = slopes @ jacobian
+        if not self.great:
+            gradient = np.append(gradient, -slopes.sum())
         # the second derivative of an angle θ with respect to v is cot θ (I - t tᵀ)
-        bend = slopes * np.cos(angles) / sines
+        bend = slopes * cosines / sines
         for bent, factors in ((bend, curvature), (None, curvature), (None, reweighted)):
             step = _newton_step(jacobian, gradient, self.weights * factors, bent, v)
             if step is not None:
@@ -350,12 +296,11 @@ def _newton_step(
     eigenvalues, or return None if it is large.
     """
     m = len(v)
-    axis_part = jacobian[:, :m]
     matrix = np.empty((len(gradient), len(gradient)))
     inner = weights if bend is None else weights - bend
-    matrix[:m, :m] = (axis_part * inner[:, None]).T @ axis_part
+    matrix[:m, :m] = (jacobian * inner[:, None]).T @ jacobian
     if len(gradient) > m:
-        matrix[m, :m] = matrix[:m, m] = -(weights @ axis_part)
+        matrix[m, :m] = matrix[:m, m] = -(weights @ jacobian)
         matrix[m, m] = weights.sum()
     size = abs(float(np.trace(matrix))) / len(matrix)
     # regularise, as the matrix is singular with fewer points than coordinates

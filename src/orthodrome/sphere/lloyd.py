@@ -6,7 +6,7 @@ Runs from different starts advance together and share each pass over the Gram ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._core.status import Status
 from .._core.types import Array, Callback, Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
+from ..coordinates.pivots import uniform_rows
 from ..gram import GramOperator
 from ._descent import bending
 
@@ -216,20 +217,31 @@ def _relabel(geometry: Centers, run: Run, reseed: bool) -> int:
     smallest = run.squared[np.arange(len(before)), nearest]
     better = smallest < run.at_labels(run.squared) - geometry.rounding
     run.labels = np.where(better, nearest, before)
-    squared = run.at_labels(run.squared)
     run.inertia = geometry.inertia(run)
-    counted = geometry.weights > 0
-    sizes = np.bincount(run.labels[counted], minlength=run.squared.shape[1])
-    for cluster in np.flatnonzero(sizes == 0) if reseed else ():
-        movable = np.where(counted & (sizes[run.labels] > 1), squared, -np.inf)
-        farthest = int(np.argmax(movable))
-        if not movable[farthest] > geometry.rounding:
-            break  # all movable points coincide with their centres
-        sizes[run.labels[farthest]] -= 1
-        sizes[cluster] = 1
-        run.labels[farthest], squared[farthest] = cluster, 0.0
-        run.fresh[cluster] = True
+    if reseed:
+        squared, counted, k = run.at_labels(run.squared), geometry.weights > 0, len(run.fresh)
+        for cluster, _ in fill_empty(run.labels, squared, counted, k, geometry.rounding):
+            run.fresh[cluster] = True
     return int(np.count_nonzero(run.labels != before))
+
+
+def fill_empty(
+    labels: Indices, squared: Floats, counted: Array, k: int, rounding: float
+) -> Iterator[tuple[int, int]]:
+    """Move the points farthest from their centres to empty clusters; yield cluster and point.
+
+    `labels` change in place. A point moves if it counts, is not the last one of its cluster, and
+    its squared distance exceeds `rounding`.
+    """
+    sizes = np.bincount(labels[counted], minlength=k)
+    for cluster in np.flatnonzero(sizes == 0):
+        movable = np.where(counted & (sizes[labels] > 1), squared, -np.inf)
+        farthest = int(np.argmax(movable))
+        if not movable[farthest] > rounding:
+            return  # all movable points coincide with their centres
+        sizes[labels[farthest]] -= 1
+        labels[farthest], sizes[cluster] = cluster, 1
+        yield int(cluster), farthest
 
 
 class _GramCenters(Centers):
@@ -455,8 +467,7 @@ def random_points(
     squared: SquaredDistances, weights: Floats, k: int, random: np.random.RandomState
 ) -> Indices:
     """Draw distinct points, with probabilities proportional to the weights."""
-    k = min(k, int(np.count_nonzero(weights)))
-    return random.choice(len(weights), size=k, replace=False, p=weights / weights.sum())
+    return uniform_rows(k, weights, random)
 
 
 #: Functions that choose k points, or fewer if all other points coincide with the chosen ones or

@@ -256,7 +256,7 @@ class MixtureFit:
         components without points that were restarted in that iteration.
     """
 
-    mixture: Mixture
+    mixture: Any  # Mixture, or DirectionMixture
     log_likelihood: float
     n_iter: int
     status: Status

@@ -15,7 +15,7 @@ from .._core.unit import ANTIPODAL, angles_from_cosines
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..rows.dask import blocks_of, computed
-from .lloyd import GRADIENT_TOL, NO_MEAN, PATIENCE
+from .lloyd import GRADIENT_TOL, NO_MEAN, PATIENCE, fill_empty
 
 # Bytes of the products of a block with all centres; they should fit in a cache.
 _PRODUCT_BYTES = 2**21
@@ -308,14 +308,7 @@ def _fill_empty(
     counted = np.ones(len(labels), dtype=bool)
     if w is not None:
         counted = (np.concatenate(computed(*blocks_of(w))) if is_dask_array(w) else w) > 0
-    sizes = np.bincount(labels[counted], minlength=len(centers))
-    for cluster in np.flatnonzero(sizes == 0):
-        movable = np.where(counted & (sizes[labels] > 1), squared, -np.inf)
-        farthest = int(np.argmax(movable))
-        if not movable[farthest] > rounding:
-            return  # all movable points coincide with their centres
-        sizes[labels[farthest]] -= 1
-        labels[farthest], sizes[cluster] = cluster, 1
+    for cluster, farthest in fill_empty(labels, squared, counted, len(centers), rounding):
         centers[cluster] = points.take(np.array([farthest]))[0]
 
 

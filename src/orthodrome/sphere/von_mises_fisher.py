@@ -9,7 +9,7 @@ distributions", 2005). I is the modified Bessel function of the first kind.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from .._core.status import Status
 from .._core.types import Array, Floats, Indices
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
+from .mixture import MixtureFit
 
 # The asymptotic expansion is used if √(ν² + κ²) is larger than this; its error is then below 1e-8.
 _ASYMPTOTIC = 30.0
@@ -154,17 +155,6 @@ class DirectionMixture:
 
 
 @dataclass(frozen=True)
-class DirectionFit:
-    """Result of :func:`fit_directions`; attributes as in `MixtureFit`."""
-
-    mixture: DirectionMixture
-    log_likelihood: float
-    n_iter: int
-    status: Status
-    history: list[dict[str, Any]] = field(repr=False)
-
-
-@dataclass(frozen=True)
 class _Expected:
     """A block function: sums of weights, log P(y), memberships and weighted points."""
 
@@ -217,14 +207,13 @@ def fit_directions(
     max_length: float,
     tol: float,
     max_iter: int,
-) -> DirectionFit:
+) -> MixtureFit:
     """Fit a mixture of von Mises-Fisher distributions by EM; each iteration makes one pass.
 
     Stop when an iteration increases the mean log-likelihood by less than `tol`. The other
     parameters are those of :func:`mixture_of`.
     """
-    status, history, n_iter = Status.MAX_ITER, [], 0
-    before = -np.inf
+    status, history, n_iter, before = Status.MAX_ITER, [], 0, -np.inf
     while True:
         total, evidence, masses, sums = points.rows.reduce(_Expected(points.by, mixture))
         likelihood = float(evidence / total)
@@ -232,6 +221,6 @@ def fit_directions(
         if n_iter and likelihood - before < tol:
             status = Status.CONVERGED
         if status.converged or n_iter == max_iter:
-            return DirectionFit(mixture, likelihood, n_iter, status, history)
+            return MixtureFit(mixture, likelihood, n_iter, status, tuple(history))
         n_iter, before = n_iter + 1, likelihood
         mixture = mixture_of(masses, sums, max_length, mixture.means)
