@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-__all__ = ["CallbackSupportMixin", "ProgressBar", "with_callbacks"]
-
 
 class CallbackSupportMixin:
     """Keep callbacks in the attribute in which scikit-learn keeps them."""

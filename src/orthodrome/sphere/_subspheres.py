@@ -214,11 +214,9 @@ class _Search:
         n_iter, converged = 0, value == 0
         while not converged and n_iter < self.max_iter:
             n_iter += 1
-            found = None
-            for step, slope in self._descent_steps(v, r, angles, sines, p):
-                found = self._line_search(v, r, value, step, slope, p)
-                if found is not None:
-                    break
+            steps = self._descent_steps(v, r, angles, sines, p)
+            searches = (self._line_search(v, r, value, *step, p) for step in steps)
+            found = next((each for each in searches if each is not None), None)
             if found is None:  # only rounding errors remain
                 converged = True
                 break
@@ -238,7 +236,7 @@ class _Search:
         curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + EPSILON)
         curvature = np.maximum(curvature, _MIN_CURVATURE * reweighted)
         slopes = self.weights * reweighted * residuals
-        # derivatives of the residuals with respect to v (tangential); those with respect to r are -1
+        # derivatives of the residuals with respect to v (tangential); for r they are -1
         cosines = np.cos(angles)
         jacobian = np.outer(cosines, v)
         jacobian -= self.points
