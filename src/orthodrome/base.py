@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse
@@ -16,7 +17,7 @@ from ._core.hints import hint, with_hints
 from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin
-from ._core.types import Array
+from ._core.types import Array, Floats, Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
@@ -30,6 +31,20 @@ _CALLBACKS = ("_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
 
 # Size of the sample for kernel parameters that cannot be computed from moments.
 SAMPLE = 8192
+
+
+Estimator = TypeVar("Estimator", bound=type)
+
+
+@dataclass_transform(eq_default=False)
+def with_parameters(estimator: Estimator) -> Estimator:
+    """Decorate an estimator: the annotated attributes of the class become its parameters.
+
+    ``__init__`` stores them. Its errors give advice to users of scikit-learn.
+    """
+    made: Any = dataclass(eq=False, repr=False)(estimator)
+    made.__init__ = with_hints(made.__init__)
+    return made
 
 
 @contextmanager
@@ -120,14 +135,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
 
     memory_budget: str | float
     verbose: bool | int
-
     kernel: Any
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Let the errors of ``__init__`` give advice to users of scikit-learn."""
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the kernel.
@@ -168,6 +176,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
         tags.input_tags.sparse = kernel.accepts_sparse_for(self)
         return tags
+
+
+class AnchorAttributes:
+    """Fitted attributes of estimators that may use anchors; None without anchors."""
+
+    n_anchors_: int | None = None
+    anchor_indices_: Indices | None = None
+    _decoder_: Floats | None = None
 
 
 class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):

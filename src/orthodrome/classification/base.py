@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from .._core.parameters import choice, grid, optional, or_word, positive
 from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats, Indices
-from ..base import KernelEstimator, last_fit_kept
+from ..base import KernelEstimator, last_fit_kept, with_parameters
 from ..kernels import Embedded, Kernel, Normalized, Precomputed
 from ..kernels.wrappers import inner_kernel
 from .calibration import residual_temperature, softmax_of_residuals
@@ -362,7 +362,16 @@ def _fitted_attributes(
     return found
 
 
-class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
+class _Attributes:
+    """Fitted attributes of ClassResidualClassifier, which are not parameters."""
+
+    # Results of leave-one-out, or the data to compute them. They are in a dict, so that computing
+    # them later sets no attribute.
+    _later_: dict[str, Any]
+
+
+@with_parameters
+class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
     """Base class of classifiers that choose the class with the smallest residual.
 
     A subclass defines the rules; see :mod:`orthodrome.classification.filters`. It has the
@@ -370,18 +379,21 @@ class ClassResidualClassifier(ClassifierMixin, KernelEstimator):
     ``verbose``.
     """
 
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    alpha: float | str = "loo"
+    alpha_scale: str = "absolute"
+    alphas: Any = None
+    sigmas: Any = "auto"
+    memory_budget: str | float = "2GiB"
+    verbose: bool | int = False
+
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "alpha": or_word("loo", positive(or_zero=True)),
         "alpha_scale": choice("relative", "absolute"),
         "alphas": optional(grid(or_zero=True)),
         "sigmas": optional(or_word("auto", grid())),
     }
-
-    sigmas: Any = None  # for model files that are older than this parameter
-
-    # Results of leave-one-out, or the data to compute them. They are in a dict, so that computing
-    # them later sets no attribute.
-    _later_: dict[str, Any]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

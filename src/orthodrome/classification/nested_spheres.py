@@ -6,6 +6,7 @@ import numbers
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from .._core.checks import check_classes, check_positive, check_targets
 from .._core.parameters import choice, grid, integer, optional, or_word, positive, seed
 from .._core.progress import Progress, reporting, tracked, with_callbacks
 from .._core.types import Data, Floats
-from ..base import KernelEstimator, last_fit_kept
+from ..base import KernelEstimator, last_fit_kept, with_parameters
 from ..decomposition import KernelPNS
 from ..sphere import NestedSpheres, nested_spheres
 from ..sphere.nested import CHOICES
@@ -65,6 +66,7 @@ def _is_calibrated(model: Any) -> bool:
     return True
 
 
+@with_parameters
 class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     r"""Linear support vector machines on the modes of kernel principal nested spheres.
 
@@ -178,6 +180,21 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     True
     """
 
+    n_components: int = 16
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    p: float | str = 2.0
+    features: str = "scores"
+    sphere: str = "great"
+    C: float = 1.0
+    ps: Sequence[float] = (0.5, 1.0, 1.5, 2.0)
+    cv: Any = 5
+    negligible: float = 0.01
+    n_anchors: int | None = None
+    memory_budget: str | float = "2GiB"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "n_components": integer(),
         "p": or_word("cv", positive(maximum=2)),
@@ -190,37 +207,6 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         "n_anchors": optional(integer()),
         "random_state": seed,
     }
-
-    def __init__(
-        self,
-        n_components: int = 16,
-        kernel: Any = "gaussian",
-        *,
-        p: float | str = 2.0,
-        features: str = "scores",
-        sphere: str = "great",
-        C: float = 1.0,
-        ps: Sequence[float] = (0.5, 1.0, 1.5, 2.0),
-        cv: Any = 5,
-        negligible: float = 0.01,
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.p = p
-        self.features = features
-        self.sphere = sphere
-        self.C = C
-        self.ps = ps
-        self.cv = cv
-        self.negligible = negligible
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
 
     # ------------------------------------------------------------------ fitting
 

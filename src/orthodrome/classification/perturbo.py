@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import scipy.sparse
 from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
 from .._core.types import Floats
+from ..base import with_parameters
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
 from ..kernels._profiles import has_profile
@@ -32,6 +33,7 @@ from .subspaces import ClassGroup
 _QUARTER_CIRCLE = (np.pi / 2) ** 2
 
 
+@with_parameters
 class PerTurbo(ClassResidualClassifier):
     r"""Classification by the distance from the span of each class in feature space.
 
@@ -157,36 +159,16 @@ class PerTurbo(ClassResidualClassifier):
     array([0, 1])
     """
 
+    _: KW_ONLY
+    n_components: int | None = None
+    geodesic: bool = False
+    reference: str = "preimage"
+
     _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
         "geodesic": check_flag,
         "reference": choice("preimage", "mean"),
         "n_components": optional(integer()),
     }
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        alpha: float | str = "loo",
-        alpha_scale: str = "absolute",
-        alphas: Any = None,
-        sigmas: Any = "auto",
-        n_components: int | None = None,
-        geodesic: bool = False,
-        reference: str = "preimage",
-        memory_budget: str | float = "2GiB",
-        verbose: bool | int = False,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.alpha_scale = alpha_scale
-        self.alphas = alphas
-        self.sigmas = sigmas
-        self.n_components = n_components
-        self.geodesic = geodesic
-        self.reference = reference
-        self.memory_budget = memory_budget
-        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from .._core.checks import check_positive
 from .._core.parameters import integer, optional, seed
 from .._core.random import as_random_state
+from ..base import with_parameters
 from .base import ClassResidualClassifier, Rules
 from .filters import RidgeResidual
 
@@ -25,6 +27,7 @@ def _check_class_weight(value: Any, name: str, owner: str) -> None:
         check_positive(weight, f"{name}[{label!r}]", owner, or_zero=True)
 
 
+@with_parameters
 class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     r"""Classification by ridge regression of a point on each class, in feature space.
 
@@ -145,36 +148,16 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     array(['flat'], dtype='<U4')
     """
 
+    _: KW_ONLY
+    subspace_size: int | None = None
+    class_weight: Any = None
+    random_state: Any = None
+
     _PARAMETERS = ClassResidualClassifier._PARAMETERS | {
         "subspace_size": optional(integer()),
         "class_weight": _check_class_weight,
         "random_state": seed,
     }
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        alpha: float | str = "loo",
-        alpha_scale: str = "absolute",
-        alphas: Any = None,
-        sigmas: Any = "auto",
-        subspace_size: int | None = None,
-        class_weight: Any = None,
-        random_state: Any = None,
-        memory_budget: str | float = "2GiB",
-        verbose: bool | int = False,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.alpha_scale = alpha_scale
-        self.alphas = alphas
-        self.sigmas = sigmas
-        self.subspace_size = subspace_size
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.memory_budget = memory_budget
-        self.verbose = verbose
 
     def _weights(
         self, labels: NDArray[Any], weights: NDArray[np.float64] | None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, Self
 
-import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
@@ -18,15 +17,17 @@ from .._core.checks import check_choice
 from .._core.parameters import choice, integer
 from .._core.progress import tracked
 from .._core.threads import single_threaded_blas
-from .._core.types import Data
+from .._core.types import Data, Floats
 from ..base import (
     SOLVER_PARAMETERS,
+    AnchorAttributes,
     KernelEstimator,
     canonical_of,
     in_given_order,
     last_fit_kept,
     nystroem_or,
     rows_of,
+    with_parameters,
 )
 from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
@@ -50,7 +51,15 @@ def _has_partial_fit(estimator: Any) -> bool:
     )
 
 
+class _Attributes(AnchorAttributes):
+    cluster_centers_: NDArray[Any]
+    _centers_are_inputs_: bool
+    _masses_: Floats | None = None
+
+
+@with_parameters
 class CenterClustering(
+    _Attributes,
     ClusterFitMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -62,45 +71,25 @@ class CenterClustering(
     A subclass defines the geometry, and the map from blocks of rows to distances.
     """
 
+    n_clusters: int = 8
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: int = 10
+    max_iter: int = 300
+    solver: Any = "auto"
+    n_anchors: int | None = None
+    memory_budget: str | float = "2GiB"
+    storage: str = "auto"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
         "n_init": integer(maximum=MAX_N_INIT),
         "max_iter": integer(),
         "solver": nystroem_or("exact"),
     }
-
-    # None without anchors
-    n_anchors_: int | None = None
-    anchor_indices_: NDArray[np.intp] | None = None
-    _decoder_: NDArray[np.float64] | None = None
-    _masses_: NDArray[np.float64] | None = None
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        kernel: Any = "gaussian",
-        *,
-        init: Any = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 300,
-        solver: Any = "auto",
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.random_state = random_state
-        self.verbose = verbose
 
     @abstractmethod
     def _geometry(self) -> Any:
@@ -401,6 +390,7 @@ n_features), default="k-means++"
         )
 
 
+@with_parameters
 class HypersphericalKMeans(CenterClustering):
     r"""k-means on the sphere in feature space, with distances along great circles.
 
@@ -538,46 +528,25 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
+    n_clusters: int = 8
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    centers: str = "preimage"
+    init: Any = "k-means++"
+    reseed_empty: bool = True
+    n_init: int = 10
+    max_iter: int = 300
+    solver: Any = "auto"
+    n_anchors: int | None = None
+    memory_budget: str | float = "2GiB"
+    storage: str = "auto"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _PARAMETERS = CenterClustering._PARAMETERS | {
         "centers": choice("preimage", "intrinsic"),
         "reseed_empty": choice(True, False),
     }
-
-    cluster_centers_: NDArray[Any]
-    _centers_are_inputs_: bool
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        kernel: Any = "gaussian",
-        *,
-        centers: str = "preimage",
-        init: Any = "k-means++",
-        reseed_empty: bool = True,
-        n_init: int = 10,
-        max_iter: int = 300,
-        solver: Any = "auto",
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            kernel,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            solver=solver,
-            n_anchors=n_anchors,
-            memory_budget=memory_budget,
-            storage=storage,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.centers = centers
-        self.reseed_empty = reseed_empty
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

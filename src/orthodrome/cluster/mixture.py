@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,16 @@ from .._core.progress import SILENT, Progress, tracked
 from .._core.random import as_random_state, draw_seeds
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
-from .._core.types import Data
+from .._core.types import Data, Indices
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, in_given_order, rows_of
+from ..base import (
+    SOLVER_PARAMETERS,
+    KernelEstimator,
+    canonical_of,
+    in_given_order,
+    rows_of,
+    with_parameters,
+)
 from ..coordinates import anchor_coordinates, choose_anchors
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateGram
@@ -72,7 +79,18 @@ _MAX_COMPARED, _N_COMPARED_STARTS = 1000, 2
 _ONE_COMPONENT_MODES = 5
 
 
-class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
+class _Attributes:
+    n_components_: int
+    n_modes_: int
+    covariance_type_: str
+    selection_: list[dict[str, Any]] | None
+    pga_: Any
+    _mixture_: Any
+    _columns_: Indices | None
+
+
+@with_parameters
+class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimator):
     r"""Gaussian mixture on the sphere in feature space, with a tangent space per component.
 
     Kernel principal geodesic analysis maps the data to a sphere of `n_modes` dimensions. On this
@@ -242,6 +260,27 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
     array([1., 1.])
     """
 
+    n_components: int | str = 1
+    n_modes: int | float | str = "auto"
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    density: str = "normal"
+    covariance_type: str = "full"
+    mean_update: str = "karcher"
+    assignment: str = "posterior"
+    init_params: str = "kernel-k-means"
+    shrink_init: bool = True
+    n_init: int = 5
+    reg_covar: float = 1e-6
+    tol: float = 1e-3
+    max_iter: int = 100
+    solver: Any = "auto"
+    n_anchors: int | None = None
+    memory_budget: str | float = "2GiB"
+    storage: str = "auto"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": or_word("auto", integer()),
         "n_init": integer(maximum=MAX_N_INIT),
@@ -256,57 +295,6 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
         "n_modes": or_word("auto", count_or_fraction()),
         "shrink_init": choice(True, False),
     }
-
-    n_components_: int
-    n_modes_: int
-    covariance_type_: str
-    selection_: list[dict[str, Any]] | None
-    pga_: Any
-    _mixture_: Any
-    _columns_: NDArray[np.intp] | None
-
-    def __init__(
-        self,
-        n_components: int | str = 1,
-        n_modes: int | float | str = "auto",
-        kernel: Any = "gaussian",
-        *,
-        density: str = "normal",
-        covariance_type: str = "full",
-        mean_update: str = "karcher",
-        assignment: str = "posterior",
-        init_params: str = "kernel-k-means",
-        shrink_init: bool = True,
-        n_init: int = 5,
-        reg_covar: float = 1e-6,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        solver: Any = "auto",
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_components: Any = n_components
-        self.n_modes: Any = n_modes
-        self.kernel = kernel
-        self.density = density
-        self.covariance_type = covariance_type
-        self.mean_update = mean_update
-        self.assignment = assignment
-        self.init_params = init_params
-        self.shrink_init = shrink_init
-        self.n_init = n_init
-        self.reg_covar = reg_covar
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.random_state = random_state
-        self.verbose = verbose
 
     # ------------------------------------------------------------------ fitting
 
@@ -383,7 +371,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
                 )
         in_blocks = reads_blocks(rows, kernel, self.memory_budget)
         canonical = in_given_order(rows) if in_blocks else canonical_of(rows, kernel)
-        k = check_n_clusters(canonical, self.n_components, owner, "n_components")
+        k = check_n_clusters(canonical, int(self.n_components), owner, "n_components")
         plan = plan_of_coordinates(self, rows, k)
         init = "random" if self.init_params == "random" else "k-means++"
         start = Start(k, init, True, self.n_init, self.random_state, owner)
@@ -439,7 +427,7 @@ class GeodesicMixture(ClusterFitMixin, DensityMixin, KernelEstimator):
 
     def _check_n_components(self, canonical: Canonical) -> None:
         if self.n_components != "auto":
-            check_n_clusters(canonical, self.n_components, type(self).__name__, "n_components")
+            check_n_clusters(canonical, int(self.n_components), type(self).__name__, "n_components")
 
     def _needs_gram(self) -> bool:
         automatic = "auto" in (self.n_components, self.n_modes, self.covariance_type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,14 @@ from .._core.random import draw_seeds
 from .._core.threads import single_threaded_blas
 from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import SOLVER_PARAMETERS, KernelEstimator, canonical_of, rows_of
+from ..base import (
+    SOLVER_PARAMETERS,
+    AnchorAttributes,
+    KernelEstimator,
+    canonical_of,
+    rows_of,
+    with_parameters,
+)
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.gram import CoordinateRows
@@ -60,7 +67,12 @@ _GRAPH = "shared_neighbors"
 _MIN_COMPARED, _MAX_COMPARED = 40, 2000
 
 
-class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
+class _Attributes(AnchorAttributes):
+    kernel_choice_: dict[str, Any] | None = None
+
+
+@with_parameters
+class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, KernelEstimator):
     r"""Spectral clustering with any kernel, for large data and new points.
 
     Kernel values are the edge weights of a graph of the points, with the degrees
@@ -221,6 +233,20 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
     array([ True,  True])
     """
 
+    n_clusters: int = 8
+    kernel: Any = "auto"
+    _: KW_ONLY
+    laplacian: str = "njw"
+    solver: Any = "auto"
+    tol: float | None = None
+    max_iter: int | None = None
+    n_anchors: int | None = None
+    n_init: int = 10
+    memory_budget: str | float = "2GiB"
+    storage: str = "auto"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
         "laplacian": choice(*LAPLACIANS),
@@ -228,40 +254,6 @@ class KernelSpectralClustering(ClusterFitMixin, ClusterMixin, KernelEstimator):
         "n_init": integer(maximum=MAX_N_INIT),
     }
     _accepts_graphs = True
-    # None without anchors
-    n_anchors_: int | None = None
-    anchor_indices_: NDArray[np.intp] | None = None
-    _decoder_: NDArray[np.float64] | None = None
-    kernel_choice_: dict[str, Any] | None = None
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        kernel: Any = "auto",
-        *,
-        laplacian: str = "njw",
-        solver: Any = "auto",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        n_anchors: int | None = None,
-        n_init: int = 10,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.laplacian = laplacian
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_anchors = n_anchors
-        self.n_init = n_init
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def _automatic(self) -> bool:

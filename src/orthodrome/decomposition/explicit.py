@@ -17,9 +17,10 @@ from .._core.kinds import check_in_memory
 from .._core.parameters import integer, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
-from .._core.types import Data, Floats, Indices
+from .._core.types import Data, Floats
 from .._core.warn import warn_user
 from ..base import (
+    AnchorAttributes,
     EmbeddingMixin,
     KernelEstimator,
     canonical_of,
@@ -143,7 +144,7 @@ def coordinates_of(estimator: Any, X: Any, *, unit: bool = False) -> Floats:
     return unit_vectors(points) if unit else points
 
 
-class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
+class ExplicitDecomposition(AnchorAttributes, EmbeddingMixin, KernelEstimator):
     """A decomposition that works on coordinates of the points.
 
     The coordinates come from the Gram matrix, or from anchors. A subclass names the function that
@@ -158,9 +159,6 @@ class ExplicitDecomposition(EmbeddingMixin, KernelEstimator):
     n_components: int | None
     p: float
     embedding_: NDArray[Any]
-    # None after a fit to the Gram matrix.
-    n_anchors_: int | None = None
-    anchor_indices_: Indices | None = None
 
     #: Whether coordinates are normalised, which requires a constant k(x, x).
     _unit_points: ClassVar[bool] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -16,7 +17,7 @@ from .._core.parameters import integer, or_word, positive
 from .._core.progress import with_callbacks
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
-from ..base import KernelEstimator, last_fit_kept
+from ..base import KernelEstimator, last_fit_kept, with_parameters
 from ..coordinates.isometry import Isometry
 from ..eigen.mrcd import mrcd
 from ..kernels import Precomputed
@@ -27,6 +28,7 @@ from .geometry import constant
 _LEFT_OUT = 1e-12
 
 
+@with_parameters
 class KernelMRCD(OutlierMixin, KernelEstimator):
     r"""Outlier detection by the kernel minimum regularised covariance determinant.
 
@@ -110,28 +112,19 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
     array([ 1, -1])
     """
 
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    support_fraction: float = 0.75
+    contamination: str | float = "auto"
+    max_iter: int = 100
+    memory_budget: str | float = "2GiB"
+    verbose: bool | int = False
+
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "support_fraction": positive(maximum=1),
         "contamination": or_word("auto", positive(maximum=0.5)),
         "max_iter": integer(),
     }
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        support_fraction: float = 0.75,
-        contamination: str | float = "auto",
-        max_iter: int = 100,
-        memory_budget: str | float = "2GiB",
-        verbose: bool | int = False,
-    ) -> None:
-        self.kernel = kernel
-        self.support_fraction = support_fraction
-        self.contamination = contamination
-        self.max_iter = max_iter
-        self.memory_budget = memory_budget
-        self.verbose = verbose
 
     def _method(self) -> Callable[..., PointFit]:
         names = ("support_fraction", "contamination", "max_iter")

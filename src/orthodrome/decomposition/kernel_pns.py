@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.parameters import choice, integer, optional, positive, seed
 from .._core.types import Data, Floats
-from ..base import nystroem_or
+from ..base import nystroem_or, with_parameters
 from ..coordinates.isometry import Isometry
 from ..sphere import NestedSpheres, exp, log, nested_spheres
 from ..sphere.nested import CHOICES
@@ -19,6 +20,7 @@ from .explicit import ExplicitDecomposition, PointFit, check_directions, oriente
 from .inverse import image_of
 
 
+@with_parameters
 class KernelPNS(ExplicitDecomposition):
     r"""Kernel principal nested spheres, optionally robust.
 
@@ -142,6 +144,19 @@ class KernelPNS(ExplicitDecomposition):
     array([1., 0.])
     """
 
+    n_components: int | None = None
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    p: float = 2.0
+    sphere: str = "great"
+    negligible: float = 0.01
+    max_iter: int = 2000
+    solver: Any = "auto"
+    n_anchors: int | None = None
+    memory_budget: str | float = "2GiB"
+    random_state: Any = None
+    verbose: bool | int = False
+
     _unit_points = True
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
         "sphere": choice(*CHOICES),
@@ -151,33 +166,6 @@ class KernelPNS(ExplicitDecomposition):
         "n_anchors": optional(integer()),
         "random_state": seed,
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        kernel: Any = "gaussian",
-        *,
-        p: float = 2.0,
-        sphere: str = "great",
-        negligible: float = 0.01,
-        max_iter: int = 2000,
-        solver: Any = "auto",
-        n_anchors: int | None = None,
-        memory_budget: str | float = "2GiB",
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.p = p
-        self.sphere = sphere
-        self.negligible = negligible
-        self.max_iter = max_iter
-        self.solver = solver
-        self.n_anchors = n_anchors
-        self.memory_budget = memory_budget
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _method(self) -> Callable[..., PointFit]:
         return partial(

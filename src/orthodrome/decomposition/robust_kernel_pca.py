@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.parameters import choice, positive
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
+from ..base import with_parameters
 from ..coordinates.isometry import Isometry
 from ..eigen.mrcd import mrcd
 from ..eigen.pursuit import projection_pursuit, signs_of, spatial_median
@@ -42,6 +44,7 @@ def _karcher_mean(points: Floats, weights: Floats) -> Floats:
 _CENTERS = {"mean": _weighted_mean, "karcher": _karcher_mean, "spatial-median": spatial_median}
 
 
+@with_parameters
 class RobustKernelPCA(ExplicitDecomposition):
     r"""Robust kernel PCA: principal directions that outliers hardly change.
 
@@ -149,35 +152,21 @@ class RobustKernelPCA(ExplicitDecomposition):
     True
     """
 
-    # value for models that were saved without this parameter
-    method: str = "pursuit"
+    n_components: int | None = 2
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    method: str = "mrcd"
+    p: float = 1.0
+    center: str = "mean"
+    inverse_alpha: float = 1e-6
+    memory_budget: str | float = "2GiB"
+    verbose: bool | int = False
 
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
         "method": choice("mrcd", "spatial-sign", "pursuit"),
         "center": choice(*_CENTERS),
         "inverse_alpha": positive(),
     }
-
-    def __init__(
-        self,
-        n_components: int | None = 2,
-        kernel: Any = "gaussian",
-        *,
-        method: str = "mrcd",
-        p: float = 1.0,
-        center: str = "mean",
-        inverse_alpha: float = 1e-6,
-        memory_budget: str | float = "2GiB",
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.method = method
-        self.p = p
-        self.center = center
-        self.inverse_alpha = inverse_alpha
-        self.memory_budget = memory_budget
-        self.verbose = verbose
 
     @property
     def _on_sphere(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,13 @@ from .._core.parameters import count_or_fraction, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import ForkSafeLock
 from .._core.types import Data, Floats, Indices
-from ..base import SOLVER_PARAMETERS, EmbeddingMixin, KernelEstimator, last_fit_kept
+from ..base import (
+    SOLVER_PARAMETERS,
+    EmbeddingMixin,
+    KernelEstimator,
+    last_fit_kept,
+    with_parameters,
+)
 from ..coordinates.blocks import AnchorMap
 from ..eigen import Nystroem
 from ..gram.factory import prepared_points
@@ -48,11 +55,33 @@ def _has_partial_fit(estimator: Any) -> bool:
     )
 
 
-class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
+class _Attributes:
+    _mean_coef_: Floats | None = None
+    # None after a fit to the Gram matrix.
+    n_anchors_: int | None
+    anchor_indices_: Indices | None
+
+
+@with_parameters
+class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
     """Principal components of points in a geometry.
 
     Subclasses set the geometry, and document the parameters and attributes.
     """
+
+    n_components: int | float | None = None
+    kernel: Any = "gaussian"
+    _: KW_ONLY
+    solver: Any = "auto"
+    tol: float | None = None
+    max_iter: int | None = None
+    n_anchors: int | None = None
+    warm_start: bool = False
+    memory_budget: str | float = "2GiB"
+    storage: str = "auto"
+    inverse_alpha: float = 1e-6
+    random_state: Any = None
+    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": count_or_fraction(or_none=True),
@@ -62,40 +91,6 @@ class SpectralDecomposition(EmbeddingMixin, KernelEstimator):
     }
     #: Flat feature space, or the sphere.
     _geometry: ClassVar[Geometry]
-
-    _mean_coef_: Floats | None = None
-    # None after a fit to the Gram matrix.
-    n_anchors_: int | None
-    anchor_indices_: Indices | None
-
-    def __init__(
-        self,
-        n_components: int | float | None = None,
-        kernel: Any = "gaussian",
-        *,
-        solver: Any = "auto",
-        tol: float | None = None,
-        max_iter: int | None = None,
-        n_anchors: int | None = None,
-        warm_start: bool = False,
-        memory_budget: str | float = "2GiB",
-        storage: str = "auto",
-        inverse_alpha: float = 1e-6,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_anchors = n_anchors
-        self.warm_start = warm_start
-        self.memory_budget = memory_budget
-        self.storage = storage
-        self.inverse_alpha = inverse_alpha
-        self.random_state = random_state
-        self.verbose = verbose
 
     # ------------------------------------------------------------------ fitting
 

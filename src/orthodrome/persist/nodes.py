@@ -62,7 +62,10 @@ _REMOVED_ATTRIBUTES = {"checkpoint_seconds"}
 # Parameters that files of earlier versions lack, with the values that keep their behaviour.
 _ADDED_PARAMETERS: dict[str, dict[str, Any]] = {
     "Hebbian": {"rho0": "auto", "eigenvalue_updates": "auto"},
+    "KernelRidgeRegressionClassifier": {"sigmas": None},
     "NestedSpheresClassifier": {"n_anchors": None, "random_state": None},
+    "PerTurbo": {"sigmas": None},
+    "RobustKernelPCA": {"method": "pursuit"},
 }
 
 Node = dict[str, Any]
