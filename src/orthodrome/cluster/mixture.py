@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from .._core.progress import SILENT, Progress, tracked
 from .._core.random import as_random_state, draw_seeds
 from .._core.status import Status, warn_unless_converged
 from .._core.threads import single_threaded_blas
-from .._core.types import Data, Indices
+from .._core.types import Data, Floats, Indices
 from .._core.warn import warn_user
 from ..base import (
     SOLVER_PARAMETERS,
@@ -52,9 +52,10 @@ from ..rows.dask import blocks_of, computed, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere._laws import COVARIANCES, Mixture
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import Cloud, expectation_maximization, first_mixture
+from ..sphere.mixture import Cloud, MixtureFit, expectation_maximization, first_mixture
 from ..sphere.vector_lloyd import Assignment
 from ..sphere.von_mises_fisher import (
+    DirectionFit,
     DirectionMixture,
     concentrations_of,
     fit_directions,
@@ -300,14 +301,19 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
-        owner, kernel = type(self).__name__, self._kernel_object()
+        kernel = self._kernel_object()
         rows = as_rows(X, kernel, self)
-        rows = rows.weighted(sample_weight, owner, rows.dtype)
+        rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
         self._check_dense(rows)
+        self._assignment_, self._columns_, self.selection_ = self.assignment, None, None
         if self.density == "von-mises-fisher":
             self._fit_directions(rows, kernel)
-            return
-        pga_seed, *seeds = draw_seeds(self.random_state, 1 + self.n_init, owner)
+        else:
+            self._fit_normal(rows, kernel)
+
+    def _fit_normal(self, rows: Rows, kernel: Kernel) -> None:
+        """Fit a mixture of normal distributions to the coordinates of kPGA."""
+        pga_seed, *seeds = draw_seeds(self.random_state, 1 + self.n_init, type(self).__name__)
         canonical = canonical_of(rows, kernel) if isinstance(rows, ArrayRows) else None
         with tracked(self, bool(self.verbose)) as progress, single_threaded_blas():
             pga = self.pga_ = self._analysis(rows, kernel, canonical, pga_seed)
@@ -329,46 +335,46 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             point_rows = DaskRows.of(persisted(all_points)) if lazy else ArrayRows.of(all_points)
             starts = start(points, min(self.n_components_, len(points)))
             progress.advance(_PGA_FRACTION, "kPGA")
-            attributes, labels, status = fit_mixture(
-                Cloud(point_rows.zip(weights=weights)),
-                (points, sample.weights),
-                starts,
-                n_components=self.n_components_,
-                covariance_type=self.covariance_type_,
-                reg_covar=self.reg_covar,
-                shrink_init=self.shrink_init,
-                weighted=self.assignment == "posterior",
-                progress=progress,
-                mean_update=self.mean_update,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
-        self.kernel_, self._assignment_ = pga.kernel_, self.assignment
-        self.__dict__.update(attributes)
-        embed, evaluate = self._maps("labels")
+            cloud = Cloud(point_rows.zip(weights=weights))
+            best = self._best_mixture(cloud, points, sample.weights, starts, progress)
+        self.kernel_ = pga.kernel_
+        labels = self._set_fitted(best, self._evaluation("labels", best.mixture)(points))
+        self.covariances_ = self._mixture_.covariances
+        embed, evaluate = self._coordinate_map(), self._evaluation_at_coordinates("labels")
         if canonical is None:
             self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
             self.labels_ = expand_to_all_rows(
                 labels, canonical, lambda new: evaluate(embed(rows.take(new), 0))
             )
-        self._warn(status)
+        restarted = sorted({number for entry in self.history_ for number in entry["reseeded"]})
+        largest = self._mixture_.spectra()[0].max(axis=1)
+        shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
+        self._warn(best.status, restarted, shrunk)
+
+    def _best_mixture(
+        self,
+        cloud: Cloud,
+        points: Floats,
+        weights: Floats,
+        starts: list[Indices],
+        progress: Progress,
+    ) -> MixtureFit:
+        """Run EM from each start, initial labels of a sample of points; return the best result."""
+        self._floor_ = _floor(cloud, self.reg_covar)
+        options = {"tol": self.tol, "max_iter": self.max_iter, "mean_update": self.mean_update}
+        shape = (self.n_components_, self.covariance_type_, self._floor_, self.shrink_init)
+        fits = []
+        for number, first in enumerate(_first_mixtures(points, weights, starts, *shape)):
+            fits.append(expectation_maximization(cloud, first, floor=self._floor_, **options))
+            done = (number + 1) / len(starts)
+            progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * done, "EM")
+        return max(fits, key=lambda fit: fit.log_likelihood)
 
     def _fit_directions(self, rows: Rows, kernel: Kernel) -> None:
         """Fit a mixture of von Mises-Fisher distributions to the coordinates of the rows."""
+        self._check_directions(kernel)
         owner = type(self).__name__
-        if not kernel.has_coordinates:
-            raise ValueError(
-                f"density='von-mises-fisher' of {owner} needs kernel='cosine' or 'linear', whose "
-                f"points are the rows themselves; got {type(kernel).__name__}."
-            )
-        for name in ("n_components", "n_modes"):
-            if (getattr(self, name) == "auto") == (name == "n_components"):
-                raise ValueError(
-                    f"density='von-mises-fisher' of {owner} needs a number as n_components, and "
-                    f"n_modes='auto', because it uses all dimensions; got {name}="
-                    f"{getattr(self, name)!r}."
-                )
         in_blocks = reads_blocks(rows, kernel, self.memory_budget)
         canonical = in_given_order(rows) if in_blocks else canonical_of(rows, kernel)
         k = check_n_clusters(canonical, int(self.n_components), owner, "n_components")
@@ -391,39 +397,49 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             best = fit_directions(
                 points, first, max_length=bound, tol=self.tol, max_iter=self.max_iter
             )
-        self.kernel_, self._assignment_, self._columns_ = view.kernel, self.assignment, None
-        self._squared_radius_, self.selection_, self.pga_ = view.radius, None, None
-        self.n_modes_, self.covariance_type_ = points.shape[1] - 1, "spherical"
-        self._mixture_ = best.mixture
-        labels = self._directions_map("labels", points.by)
-        found = points.rows.map(labels)
+        self.kernel_, self._squared_radius_, self.pga_ = view.kernel, view.radius, None
+        self.n_components_, self.n_modes_ = k, points.shape[1] - 1
+        self.covariance_type_ = "spherical"
+        evaluate = self._evaluation("labels", best.mixture)
+        found = points.rows.map(partial(_apply_to_vectors, evaluate, points.by))
         found = np.concatenate(computed(*blocks_of(found))) if points.rows.lazy else found
-        found, order = numbered_by_first(found)
-        order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])
-        mixture = self._mixture_ = best.mixture.reordered(order)
-        self.n_components_, self.weights_, self.means_ = k, mixture.weights, mixture.means
-        self.concentrations_ = mixture.concentrations
-        self.lower_bound_, self.n_iter_ = best.log_likelihood, best.n_iter
-        self.converged_, self.history_ = best.status.converged, best.history
-        new_labels = self._directions_map("labels")
-        found = expand_to_all_rows(found, canonical, lambda new: new_labels(rows.take(new), 0))
+        labels = self._set_fitted(best, found)
+        self.concentrations_ = self._mixture_.concentrations
+        new_labels = self._direction_map("labels")
+        found = expand_to_all_rows(labels, canonical, lambda new: new_labels(rows.take(new), 0))
         self.labels_ = rows.as_dask(found) if isinstance(rows, DaskRows) else found
         largest = concentrations_of(np.array([bound]), points.shape[1])[0]
-        shrunk = np.flatnonzero(mixture.concentrations >= (1 - 1e-6) * largest)
-        self._warn_components(shrunk, self._floor_reached())
-        self._warn_unless_converged(best.status)
+        shrunk = np.flatnonzero(self.concentrations_ >= (1 - 1e-6) * largest)
+        self._warn(best.status, [], shrunk)
 
-    def _directions_map(self, output: str, by: Any = None) -> EvaluatedDirections:
-        """Return the map from rows to a result of :func:`_evaluate` for directions."""
-        weighted = self._assignment_ == "posterior"
-        if by is None:
-            d = self._mixture_.means.shape[1]
-            basis = prepared_points(self.kernel_, np.eye(d))
-            radius = self._squared_radius_
-            decoder = np.eye(d) * np.sqrt(radius)
-            dtype = np.dtype(np.float64)
-            by = AnchorMap(self.kernel_, basis, decoder, dtype, True, radius, explicit=True)
-        return EvaluatedDirections(by, self._mixture_, output, weighted)
+    def _check_directions(self, kernel: Kernel) -> None:
+        """Raise if parameters do not allow von Mises-Fisher densities."""
+        owner = type(self).__name__
+        if not kernel.has_coordinates:
+            raise ValueError(
+                f"density='von-mises-fisher' of {owner} needs kernel='cosine' or 'linear', whose "
+                f"points are the rows themselves; got {type(kernel).__name__}."
+            )
+        for name in ("n_components", "n_modes"):
+            if (getattr(self, name) == "auto") == (name == "n_components"):
+                raise ValueError(
+                    f"density='von-mises-fisher' of {owner} needs a number as n_components, and "
+                    f"n_modes='auto', because it uses all dimensions; got {name}="
+                    f"{getattr(self, name)!r}."
+                )
+
+    def _set_fitted(self, best: MixtureFit | DirectionFit, labels: Any) -> NDArray[np.int32]:
+        """Set attributes, with components in the order of their first members; return labels."""
+        labels, order = numbered_by_first(labels)
+        order = np.concatenate([order, np.setdiff1d(np.arange(len(best.mixture.weights)), order)])
+        mixture, number_of = best.mixture.reordered(order), np.argsort(order)
+        self._mixture_, self.weights_, self.means_ = mixture, mixture.weights, mixture.means
+        self.lower_bound_, self.n_iter_ = best.log_likelihood, best.n_iter
+        self.converged_, self.history_ = best.status.converged, [*map(dict, best.history)]
+        for entry in self.history_:
+            if "reseeded" in entry:
+                entry["reseeded"] = tuple(number_of[list(entry["reseeded"])].tolist())
+        return labels
 
     def _check_n_components(self, canonical: Canonical) -> None:
         if self.n_components != "auto":
@@ -436,21 +452,20 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     def _select(
         self,
         coordinates: NDArray[Any],
-        weights: NDArray[np.float64],
+        weights: Floats,
         gram: GramOperator | None,
         start: Callable[..., Any],
     ) -> None:
         """Choose the numbers of components and modes and the covariance type, if "auto"."""
         n, available = coordinates.shape
         kinds, modes = [self.covariance_type], [available]
-        components: list[Any] = [self.n_components]
+        components: Any = [self.n_components]
         if self.covariance_type == "auto":
             kinds = list(COVARIANCES)
         if self.n_components == "auto":
-            components = list(range(min(2, n), min(_MAX_COMPONENTS, n) + 1))
+            components = range(min(2, n), min(_MAX_COMPONENTS, n) + 1)
         if self.n_modes == "auto":
             modes = [q for q in _MODES if q <= available]
-        self.selection_ = None
         if gram is not None and len(components) * len(modes) * len(kinds) > 1:
             self.selection_ = compare_mixtures(
                 coordinates,
@@ -471,7 +486,6 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     ) -> KernelPGA:
         """Fit kPGA. If the rows are in memory, equal rows are merged first."""
         owner, solver, modes = type(self).__name__, self.solver, self.n_modes
-        self._columns_ = None
         if modes == "auto":
             modes = _ONE_COMPONENT_MODES if self.n_components == 1 else _MODES[-1]
         if canonical is not None:
@@ -528,35 +542,25 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                 "reduce n_modes, or pass a dask array, whose coordinates stay on its workers."
             )
 
-    def _warn(self, status: Status) -> None:
-        restarted = sorted({number for entry in self.history_ for number in entry["reseeded"]})
-        largest = self._mixture_.spectra()[0].max(axis=1)
-        shrunk = np.flatnonzero(largest <= self._floor_ * (1 + 1e-9))
+    def _warn(self, status: Status, restarted: Any, shrunk: Any) -> None:
+        """Warn about components that restarted or shrank, and if EM did not converge."""
+        owner = type(self).__name__
         lost = "lost all points and restarted at the point with the smallest likelihood"
-        self._warn_components(restarted, lost)
-        self._warn_components(shrunk, self._floor_reached())
-        self._warn_unless_converged(status)
-
-    def _floor_reached(self) -> str:
-        return (
+        floor = (
             f"shrank to the floor of reg_covar={self.reg_covar:g} in all directions, as happens "
             "with a single point or with equal points"
         )
-
-    def _warn_components(self, components: Any, problem: str) -> None:
-        """Warn of a problem of some components."""
-        if len(components):
-            plural = "s" if len(components) > 1 else ""
-            warn_user(
-                f"{type(self).__name__}: component{plural} {', '.join(map(str, components))} "
-                f"{problem}. Reduce n_components, or raise reg_covar.",
-                ConvergenceWarning,
-            )
-
-    def _warn_unless_converged(self, status: Status) -> None:
+        for components, problem in ((restarted, lost), (shrunk, floor)):
+            if len(components):
+                plural = "s" if len(components) > 1 else ""
+                warn_user(
+                    f"{owner}: component{plural} {', '.join(map(str, components))} {problem}. "
+                    "Reduce n_components, or raise reg_covar.",
+                    ConvergenceWarning,
+                )
         warn_unless_converged(
             status,
-            type(self).__name__,
+            owner,
             f"mean log-likelihood {self.lower_bound_:.6g} after {self.n_iter_} iterations, "
             f"tol={self.tol:g}",
         )
@@ -579,7 +583,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         """
         return self._evaluated(X, "labels")
 
-    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+    def predict_proba(self, X: Data) -> Floats:
         """Return the posterior probability of each component.
 
         Parameters
@@ -594,7 +598,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         """
         return self._evaluated(X, "posterior")
 
-    def score_samples(self, X: Data) -> NDArray[np.float64]:
+    def score_samples(self, X: Data) -> Floats:
         """Return the log-density log P(y) of each point; the notes describe its normalisation.
 
         Parameters
@@ -717,17 +721,27 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                 "Gram matrix, kernel(X), with kernel='precomputed'."
             )
 
-    def _maps(self, output: str) -> tuple[Any, Any]:
-        """Return the maps from rows to coordinates of kPGA, and from coordinates to a result.
+    def _evaluation(self, output: str, mixture: Any = None) -> Callable[[Any], Any]:
+        """Return the map from unit vectors to a result of :func:`_evaluate`."""
+        mixture = self._mixture_ if mixture is None else mixture
+        return partial(_evaluate, mixture, output, self._assignment_ == "posterior")
 
-        The result is "labels", "posterior" probabilities or the log-density ("evidence").
-        """
-        function: Any = self.pga_._new_points()
-        columns = self._columns_
-        if columns is not None:
-            function = partial(_apply_to_columns, function, columns)
-        weighted = self._assignment_ == "posterior"
-        return function, partial(_evaluate_at, self._mixture_, output, weighted)
+    def _evaluation_at_coordinates(self, output: str) -> Callable[[Any], Any]:
+        """Return the map from coordinates of kPGA to a result of :func:`_evaluate`."""
+        return partial(_apply_to_coordinates, self._evaluation(output), self._mixture_.n_modes)
+
+    def _coordinate_map(self) -> Any:
+        """Return the map from rows to coordinates of kPGA."""
+        function, columns = self.pga_._new_points(), self._columns_
+        return function if columns is None else partial(_apply_to_columns, function, columns)
+
+    def _direction_map(self, output: str) -> Any:
+        """Return the map from rows to a result of :func:`_evaluate` for directions."""
+        basis = np.eye(self._mixture_.means.shape[1])
+        radius, dtype = self._squared_radius_, np.dtype(np.float64)
+        points, decoder = prepared_points(self.kernel_, basis), basis * np.sqrt(radius)
+        by = AnchorMap(self.kernel_, points, decoder, dtype, True, radius, explicit=True)
+        return partial(_apply_to_vectors, self._evaluation(output), by)
 
     def _evaluated(self, X: Data, output: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
@@ -735,9 +749,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         rows = as_rows(X, self.kernel_, self, reset=False)
         self._check_dense(rows)
         if isinstance(self._mixture_, DirectionMixture):
-            return rows.map(self._directions_map(output))
-        columns = self._columns_
-        function, evaluate = self._maps(output)
+            return rows.map(self._direction_map(output))
+        function, columns = self._coordinate_map(), self._columns_
         if columns is None:
             function, rows = attach_products(function, rows)
         elif len(columns) != self.pga_.n_features_in_:
@@ -745,7 +758,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                 f"This {type(self).__name__} is corrupt: it has {len(columns)} training points, "
                 f"but its pga_ has {self.pga_.n_features_in_}. Fit it again."
             )
-        return over_rows(evaluate, rows.map(function))
+        return over_rows(self._evaluation_at_coordinates(output), rows.map(function))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -758,7 +771,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
 
 def compare_mixtures(
     coordinates: NDArray[Any],
-    weights: NDArray[np.float64],
+    weights: Floats,
     gram: GramOperator,
     start: Callable[..., Any],
     candidates: tuple[list[int], list[int], list[str]],
@@ -793,14 +806,13 @@ def compare_mixtures(
                 labels.append(_evaluate(best.mixture, "labels", True, points))
                 entries.append({"n_components": k, "n_modes": q, "covariance_type": kind})
         ratios = variance_ratios(gram, weights, labels, k)
-        found += [
-            entry | {"criterion": ratio} for entry, ratio in zip(entries, ratios, strict=True)
-        ]
+        pairs = zip(entries, ratios, strict=True)
+        found += [entry | {"criterion": ratio} for entry, ratio in pairs]
     return sorted(found, key=lambda entry: -entry["criterion"])
 
 
 def variance_ratios(
-    gram: GramOperator, weights: NDArray[np.float64], labels: list[NDArray[np.int32]], k: int
+    gram: GramOperator, weights: Floats, labels: list[NDArray[np.int32]], k: int
 ) -> list[float]:
     """Return the ratio of variances between and within k clusters for each array of labels.
 
@@ -829,9 +841,9 @@ def _floor(cloud: Cloud, reg_covar: float) -> float:
 
 
 def _first_mixtures(
-    points: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    starts: list[NDArray[np.intp]],
+    points: Floats,
+    weights: Floats,
+    starts: list[Indices],
     n_components: int,
     kind: str,
     floor: float,
@@ -847,67 +859,20 @@ def _first_mixtures(
     return initial
 
 
-def fit_mixture(
-    cloud: Cloud,
-    sample: tuple[NDArray[np.float64], NDArray[np.float64]],
-    starts: list[NDArray[np.intp]],
-    *,
-    n_components: int,
-    covariance_type: str,
-    reg_covar: float,
-    shrink_init: bool,
-    weighted: bool,
-    progress: Progress,
-    **options: Any,
-) -> tuple[dict[str, Any], NDArray[np.int32], Status]:
-    """Run EM from each start; return attributes, labels and status of the best mixture.
-
-    `starts` are initial labels of the points of `sample` (points and weights). `options` are those
-    of :func:`expectation_maximization`.
-    """
-    points, weights = sample
-    floor, fits = _floor(cloud, reg_covar), []
-    initial = _first_mixtures(
-        points, weights, starts, n_components, covariance_type, floor, shrink_init
-    )
-    for number, first in enumerate(initial):
-        fits.append(expectation_maximization(cloud, first, floor=floor, **options))
-        progress.advance(_PGA_FRACTION + (1 - _PGA_FRACTION) * (number + 1) / len(starts), "EM")
-    best = max(fits, key=lambda fit: fit.log_likelihood)
-    labels, order = numbered_by_first(_evaluate(best.mixture, "labels", weighted, points))
-    order = np.concatenate([order, np.setdiff1d(np.arange(n_components), order)])
-    mixture, number_of = best.mixture.reordered(order), np.argsort(order)
-    history = []
-    for entry in best.history:
-        history.append(entry | {"reseeded": tuple(number_of[list(entry["reseeded"])].tolist())})
-    attributes = {
-        "_mixture_": mixture,
-        "_floor_": floor,
-        "weights_": mixture.weights,
-        "means_": mixture.means,
-        "covariances_": mixture.covariances,
-        "lower_bound_": best.log_likelihood,
-        "n_iter_": best.n_iter,
-        "converged_": best.status.converged,
-        "history_": history,
-    }
-    return attributes, labels, best.status
-
-
 def initial_labels(
     init: str,
-    weights: NDArray[np.float64],
+    weights: Floats,
     gram: GramOperator | None,
     seeds: list[int],
-    points: NDArray[np.float64],
+    points: Floats,
     k: int,
-) -> list[NDArray[np.intp]]:
+) -> list[Indices]:
     """Return the initial labels of each run of EM. Only "kernel-k-means" uses `gram`."""
     if k == 1:
         return [np.zeros(len(points), dtype=np.intp)]
     seeding = SEEDINGS["random" if init == "random" else "farthest-first"]
 
-    def squared(chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    def squared(chosen: Indices) -> Floats:
         return np.maximum(2 - 2 * points @ points[chosen].T, 0.0)
 
     if init == "kernel-k-means":
@@ -929,41 +894,27 @@ def initial_labels(
 # ---------------------------------------------------------------------- points of the sphere
 
 
-def unit_points(n_modes: int, coordinates: NDArray[Any]) -> NDArray[np.float64]:
+def unit_points(n_modes: int, coordinates: NDArray[Any]) -> Floats:
     """Return the unit vectors with the given coordinates of kPGA."""
     return exp_at_pole(coordinates[:, :n_modes].astype(np.float64))
 
 
-def _apply_to_columns(
-    function: Any, columns: NDArray[np.intp], rows: Any, start: int
-) -> NDArray[Any]:
+def _apply_to_columns(function: Any, columns: Indices, rows: Any, start: int) -> NDArray[Any]:
     return function(rows[:, columns], start)
 
 
-@dataclass(frozen=True)
-class EvaluatedDirections:
-    """A block function that evaluates a mixture at the coordinates of rows."""
-
-    by: AnchorMap
-    mixture: DirectionMixture
-    output: str
-    weighted: bool
-
-    def __call__(self, rows: Any, start: int, **columns: Any) -> NDArray[Any]:
-        """Return the results for a block of rows."""
-        vectors = replace(self.by, dtype=rows.dtype).block(rows, **columns).vectors()
-        return _evaluate(self.mixture, self.output, self.weighted, vectors)
+def _apply_to_coordinates(evaluate: Any, n_modes: int, coordinates: NDArray[Any]) -> NDArray[Any]:
+    return evaluate(unit_points(n_modes, coordinates))
 
 
-def _evaluate_at(
-    mixture: Mixture, output: str, weighted: bool, coordinates: NDArray[Any]
+def _apply_to_vectors(
+    evaluate: Any, by: AnchorMap, rows: Any, start: int, **columns: Any
 ) -> NDArray[Any]:
-    """Evaluate a mixture at coordinates of kPGA."""
-    return _evaluate(mixture, output, weighted, unit_points(mixture.n_modes, coordinates))
+    return evaluate(replace(by, dtype=rows.dtype).block(rows, **columns).vectors())
 
 
 def _evaluate(
-    mixture: Mixture | DirectionMixture, output: str, weighted: bool, points: NDArray[np.float64]
+    mixture: Mixture | DirectionMixture, output: str, weighted: bool, points: Floats
 ) -> NDArray[Any]:
     """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
 
