@@ -410,13 +410,11 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
     def _rules(self) -> Rules:
         """Return the rules for the parameters."""
 
-    def _draw(self) -> Callable[[int], NDArray[np.intp]]:
+    def _draw(self) -> Callable[[int], Indices]:
         """Return a function of n that chooses which of n points span a class; by default all."""
         return np.arange
 
-    def _weights(
-        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
+    def _weights(self, labels: NDArray[Any], weights: Floats | None) -> Floats | None:
         """Return the weights of all points; by default the given ones."""
         return weights
 
@@ -518,13 +516,13 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
         return self._judgement().score
 
     @property
-    def loo_scores_(self) -> NDArray[np.float64]:
+    def loo_scores_(self) -> Floats:
         """Leave-one-out accuracy of each kernel and α tried, shape (n_kernels, n_alphas)."""
         self._judgement()
         return np.array(self._later_["scores"])
 
     @property
-    def loo_residuals_(self) -> NDArray[np.float64]:
+    def loo_residuals_(self) -> Floats:
         """Residuals of the training points; each point is left out of its class."""
         return self._judgement().residuals
 
@@ -541,7 +539,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
 
     # ------------------------------------------------------------------ new data
 
-    def class_residuals(self, X: Data) -> NDArray[np.float64]:
+    def class_residuals(self, X: Data) -> Floats:
         """Return the residual of each point from each class.
 
         Parameters
@@ -567,7 +565,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             in_groups(self._subspaces_), X, self._mean_diagonal_ if precomputed else None
         )
 
-    def decision_function(self, X: Data) -> NDArray[np.float64]:
+    def decision_function(self, X: Data) -> Floats:
         """Return the negated residuals, or their difference for two classes.
 
         Parameters
@@ -599,7 +597,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
         nearest = np.argmin(self.class_residuals(X), axis=1)
         return self.classes_[nearest]
 
-    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+    def predict_proba(self, X: Data) -> Floats:
         r"""Return the probabilities of the classes.
 
         .. math:: p_c(x) \propto \exp(-r_c(x) / T)
@@ -630,7 +628,7 @@ def _in_double_precision(kernel: Kernel, X: Any, **options: Any) -> Any:
     return X if isinstance(kernel, Precomputed) else X.astype(np.float64, copy=False)
 
 
-def _fitted_kernel(kernel: Kernel, X: Any, weights: NDArray[np.float64] | None) -> Kernel:
+def _fitted_kernel(kernel: Kernel, X: Any, weights: Floats | None) -> Kernel:
     """Return the kernel fitted to the points of all classes."""
     if isinstance(kernel, Precomputed):
         return clone(kernel).fit_validated(X, weights)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import softmax
+
+from .._core.types import Floats, Indices
 
 # The temperature is within this factor of the mean range of the residuals.
 _MAX_RATIO = 1e4
 
 
-def residual_temperature(
-    residuals: NDArray[np.float64], owners: NDArray[np.intp], weights: NDArray[np.float64]
-) -> float:
+def residual_temperature(residuals: Floats, owners: Indices, weights: Floats) -> float:
     r"""Return the maximum-likelihood temperature T for :func:`softmax_of_residuals`.
 
     .. math:: \max_T \sum_i w_i \sum_c t_{ic} \log p_c(x_i), \qquad
@@ -71,7 +70,7 @@ def residual_temperature(
     return spread / float(np.exp(brentq(slope, low, high, xtol=1e-10)))
 
 
-def softmax_of_residuals(residuals: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+def softmax_of_residuals(residuals: Floats, temperature: float) -> Floats:
     r"""Return probabilities :math:`p_c \propto \exp(-r_c / T)`, shape (n, n_classes)."""
     smallest = residuals.min(axis=1, keepdims=True)
     with np.errstate(over="ignore"):  # the exponential of minus infinity is 0

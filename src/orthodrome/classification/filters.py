@@ -283,23 +283,21 @@ class Truncation:
 Filter = Perturbation | RidgeResidual | Truncation
 
 
-def squared_magnitudes(values: NDArray[Any]) -> NDArray[np.float64]:
+def squared_magnitudes(values: NDArray[Any]) -> Floats:
     """Return |z|² of real or complex numbers as float64."""
     if np.iscomplexobj(values):
         return np.square(values.real, dtype=np.float64) + np.square(values.imag, dtype=np.float64)
     return np.square(values, dtype=np.float64)
 
 
-def squared_lengths(rows: NDArray[Any]) -> NDArray[np.float64]:
+def squared_lengths(rows: NDArray[Any]) -> Floats:
     """Return ‖z‖² along the last axis, real or complex."""
     if np.iscomplexobj(rows):
         return squared_lengths(rows.real) + squared_lengths(rows.imag)
     return np.einsum("...j,...j->...", rows, rows, dtype=np.float64)
 
 
-def tie_within_rounding(
-    residuals: NDArray[np.float64], diagonal: NDArray[Any]
-) -> NDArray[np.float64]:
+def tie_within_rounding(residuals: Floats, diagonal: NDArray[Any]) -> Floats:
     """Return nonnegative residuals; those within rounding error of the smallest are set to it.
 
     If no class captures any part of a point, or every class captures all of it, the residuals
@@ -328,9 +326,7 @@ def tie_within_rounding(
     return np.where(residuals <= smallest + allowed, smallest, residuals)
 
 
-def left_out_mean_cosines(
-    gram: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def left_out_mean_cosines(gram: Floats, coefficients: Floats) -> Floats:
     r"""Return the cosines of all points with each leave-one-out mean.
 
     At the Karcher mean :math:`\mu = \sum_m \xi_m \Phi(x_m)` the coefficients are proportional to
@@ -357,11 +353,11 @@ def left_out_mean_cosines(
 
 def left_out_tangent_residuals(
     gram: NDArray[Any],
-    weights: NDArray[np.float64],
-    cosines: NDArray[np.float64],
-    left_out_cosines: NDArray[np.float64],
-    alphas: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    weights: Floats,
+    cosines: Floats,
+    left_out_cosines: Floats,
+    alphas: Floats,
+) -> Floats:
     r"""Return leave-one-out residuals in tangent space, with the reference recomputed.
 
     With the geodesic kernel the class has the Gram matrix :math:`D (K - c c^\top) D`, where the

@@ -331,7 +331,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
 
     # ------------------------------------------------------------------ new data
 
-    def features_of(self, X: Data) -> NDArray[np.float64]:
+    def features_of(self, X: Data) -> Floats:
         """Return the features for the support vector machines.
 
         Parameters
@@ -351,7 +351,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         chain = self.decomposition_.nested_spheres_
         return chain.features(points, self.n_components_, circle=self._circle_)
 
-    def decision_function(self, X: Data) -> NDArray[np.float64]:
+    def decision_function(self, X: Data) -> Floats:
         """Return the signed distances from the hyperplane of each class.
 
         Parameters
@@ -384,7 +384,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return self.svm_.predict(features)
 
     @available_if(_is_calibrated)
-    def predict_proba(self, X: Data) -> NDArray[np.float64]:
+    def predict_proba(self, X: Data) -> Floats:
         r"""Return the class probabilities: a softmax of the decision values.
 
         .. math:: p_c(x) \propto \exp(f_c(x) / T)
@@ -408,20 +408,20 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
         return softmax_of_residuals(-_decisions(self.svm_, features), self.temperature_)
 
 
-def _fit_machines(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> LinearSVC:
+def _fit_machines(features: Floats, labels: NDArray[Any], C: float) -> LinearSVC:
     """Fit one linear support vector machine per class, as if features had unit mean square."""
     scale = float(np.sqrt(np.mean(features**2))) or 1.0
     # equivalent to features / scale, but with coefficients for the unscaled features
     return LinearSVC(C=C / scale**2, intercept_scaling=scale, dual=False).fit(features, labels)
 
 
-def _decisions(machines: LinearSVC, features: NDArray[np.float64]) -> NDArray[np.float64]:
+def _decisions(machines: LinearSVC, features: Floats) -> Floats:
     """Return the decision values with a column for each class."""
     found = machines.decision_function(features)
     return found if found.ndim == 2 else np.column_stack([-found, found])
 
 
-def _temperature(features: NDArray[np.float64], labels: NDArray[Any], C: float) -> float:
+def _temperature(features: Floats, labels: NDArray[Any], C: float) -> float:
     """Return the temperature of the probabilities, from decision values of left-out points.
 
     If a class has a single point, that point is never left out.

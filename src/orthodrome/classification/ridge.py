@@ -13,6 +13,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from .._core.checks import check_positive
 from .._core.parameters import integer, optional, seed
 from .._core.random import as_random_state
+from .._core.types import Floats, Indices
 from ..base import with_parameters
 from .base import ClassResidualClassifier, Rules
 from .filters import RidgeResidual
@@ -159,9 +160,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         "random_state": seed,
     }
 
-    def _weights(
-        self, labels: NDArray[Any], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
+    def _weights(self, labels: NDArray[Any], weights: Floats | None) -> Floats | None:
         if self.class_weight is None:
             return weights
         found = np.ones(len(labels)) if weights is None else weights.copy()
@@ -181,11 +180,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         found[counted] *= factors[codes]
         return found
 
-    def _draw(self) -> Callable[[int], NDArray[np.intp]]:
+    def _draw(self) -> Callable[[int], Indices]:
         random = as_random_state(self.random_state, type(self).__name__)
         max_size = self.subspace_size
 
-        def draw(n: int) -> NDArray[np.intp]:
+        def draw(n: int) -> Indices:
             if max_size is None or n <= max_size:
                 return np.arange(n)
             return np.sort(random.choice(n, int(max_size), replace=False))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._core.canonical import Canonical
 from .._core.checks import rows_renumbered
 from .._core.progress import with_callbacks
-from .._core.types import Data
+from .._core.types import Data, Indices
 from .._core.warn import warn_user
 from ..base import last_fit_kept
 
@@ -66,7 +66,7 @@ class ClusterFitMixin:
 
 
 def expand_to_all_rows(
-    values: NDArray[Any], canonical: Canonical, predict_new: Callable[[NDArray[np.intp]], Any]
+    values: NDArray[Any], canonical: Canonical, predict_new: Callable[[Indices], Any]
 ) -> NDArray[Any]:
     """Return a value for each training row, given the values of the canonical rows.
 

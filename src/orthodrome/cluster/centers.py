@@ -17,6 +17,7 @@ from .._core.memory import parse_bytes
 from .._core.progress import Progress
 from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
+from .._core.types import Floats, Indices
 from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
@@ -63,12 +64,12 @@ class Flat:
         """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return FlatCenters(self.view.gram, self.view.weights)
 
-    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+    def nearest_input(self, inputs: Any) -> Indices:
         """Return the index of the nearest input of each point."""
         products = self.view.gram.cross(inputs).toarray().T
         return np.argmin(_diagonal(self.view.kernel, inputs) - 2 * products, axis=1)
 
-    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+    def attributes(self, found: Any, kept: Indices) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
         if self.view.anchors is None:
             coefficients, squared_norms = found[0][:, kept].T, found[1][kept]
@@ -98,12 +99,12 @@ class Sphere:
         """The centers that :func:`~orthodrome.sphere.lloyd.lloyd` updates."""
         return GeodesicCenters(self.view.gram, self.view.weights)
 
-    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+    def nearest_input(self, inputs: Any) -> Indices:
         """Return the index of the nearest input of each point."""
         squared_radius(_diagonal(self.view.kernel, inputs), self.view.radius, what="init")
         return np.argmax(self.view.gram.cross(inputs).toarray(), axis=0)
 
-    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+    def attributes(self, found: Any, kept: Indices) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
         anchors = self.view.anchors
         if anchors is None:
@@ -135,17 +136,17 @@ class Inputs:
             view.kernel, view.canonical.data, view.weights, keep_empty=not self.reseed
         )
 
-    def nearest_input(self, inputs: Any) -> NDArray[np.intp]:
+    def nearest_input(self, inputs: Any) -> Indices:
         """Return the index of the nearest input of each point."""
         return np.argmin(self.centers.squared(self.centers.domain.coordinates(inputs)), axis=1)
 
-    def attributes(self, found: Any, kept: NDArray[np.intp]) -> dict[str, Any]:
+    def attributes(self, found: Any, kept: Indices) -> dict[str, Any]:
         """Return the fitted attributes for the clusters with indices `kept`."""
         inputs = self.centers.domain.inputs(found.points[kept])
         return {"cluster_centers_": inputs, "_centers_are_inputs_": True}
 
 
-def _diagonal(kernel: Kernel, inputs: Any) -> NDArray[np.float64]:
+def _diagonal(kernel: Kernel, inputs: Any) -> Floats:
     """Return k(x, x) for each input x."""
     return kernel.diagonal(kernel.prepare(inputs)).astype(np.float64)
 
@@ -179,7 +180,7 @@ class Start:
     random_state: Any
     owner: str
 
-    def labels(self, space: Any, k: int) -> list[NDArray[np.intp]]:
+    def labels(self, space: Any, k: int) -> list[Indices]:
         """Return the initial labels of each run."""
         view, centers = space.view, space.centers
         if not isinstance(self.init, str):
@@ -210,7 +211,7 @@ class Start:
         vectors, starts = sample.vectors, []
         squares = np.vecdot(vectors, vectors)
 
-        def squared(chosen: NDArray[np.intp]) -> NDArray[Any]:
+        def squared(chosen: Indices) -> NDArray[Any]:
             products = vectors @ vectors[chosen].T
             if sphere:
                 distances = angles_from_cosines(products)[0] ** 2
@@ -360,10 +361,10 @@ class _CombinedCenters:
 
     kernel: Kernel
     points: Any
-    columns: NDArray[np.intp] | None
-    centers: NDArray[np.float64]
+    columns: Indices | None
+    centers: Floats
 
-    def products(self, rows: Any) -> NDArray[np.float64]:
+    def products(self, rows: Any) -> Floats:
         """Return the inner products of rows with the centers, shape (n_rows, n_centers)."""
         rows = rows if self.columns is None else rows[:, self.columns]
         if _is_basis(self.kernel, self.points):
@@ -384,10 +385,10 @@ def _is_basis(kernel: Kernel, points: Any) -> bool:
 class FlatDistances(_CombinedCenters):
     """Squared Euclidean distances of rows from centers in feature space."""
 
-    squared_norms: NDArray[np.float64]
+    squared_norms: Floats
     mean_diagonal: float
 
-    def __call__(self, rows: Any) -> NDArray[np.float64]:
+    def __call__(self, rows: Any) -> Floats:
         """Return the distances of a block of rows."""
         if self.points is None:  # k(x, x) is unknown; use the mean over the training points
             diagonal = np.full(rows.shape[0], self.mean_diagonal)
@@ -401,9 +402,9 @@ class SphereDistances(_CombinedCenters):
     """Squared geodesic distances of rows from centers on the sphere in feature space."""
 
     radius: float
-    decoder: NDArray[np.float64] | None
+    decoder: Floats | None
 
-    def __call__(self, rows: Any) -> NDArray[np.float64]:
+    def __call__(self, rows: Any) -> Floats:
         """Return the distances of a block of rows."""
         kernel, points, radius = self.kernel, self.points, self.radius
         if self.decoder is not None:
@@ -434,7 +435,7 @@ class InputDistances:
     centers: Any
     monotone: bool = False
 
-    def __call__(self, rows: Any) -> NDArray[np.float64]:
+    def __call__(self, rows: Any) -> Floats:
         """Return the distances of a block of rows."""
         points = self.kernel.prepare(rows)
         squares = squared_distances_of(self.kernel, points, self.centers).astype(np.float64)

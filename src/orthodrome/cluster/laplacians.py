@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.types import Floats
 from ..coordinates import Coordinates
 from ..decomposition.geometry import centered
 from ..decomposition.view import View
@@ -154,8 +155,8 @@ class GraphExtension:
 
     vectors: NDArray[Any]
     eigenvalues: NDArray[Any]
-    weights: NDArray[np.float64]
-    inverse_roots: NDArray[np.float64]
+    weights: Floats
+    inverse_roots: Floats
     unit_rows: bool
 
     def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
@@ -186,9 +187,7 @@ class GraphExtension:
         return replace(self, vectors=sums[:-1].T, weights=sums[-1], inverse_roots=ones)
 
 
-def _with_small_rows(
-    graph: Degree, vectors: NDArray[Any], values: NDArray[np.float64]
-) -> NDArray[Any]:
+def _with_small_rows(graph: Degree, vectors: NDArray[Any], values: Floats) -> NDArray[Any]:
     """Return eigenvectors with accurate small rows, and zero rows for isolated points.
 
     A solver is accurate relative to the largest entries. The row of a loosely connected point is

@@ -23,7 +23,7 @@ from .._core.parameters import choice, integer, optional, positive
 from .._core.progress import SILENT, Progress, tracked
 from .._core.random import draw_seeds
 from .._core.threads import single_threaded_blas
-from .._core.types import Data
+from .._core.types import Data, Floats
 from .._core.warn import warn_user
 from ..base import (
     SOLVER_PARAMETERS,
@@ -499,7 +499,7 @@ class SpectralFit:
 
 
 def compare_clusters(
-    graph: Any, weights: NDArray[np.float64], labels: dict[str, NDArray[np.int32]], k: int
+    graph: Any, weights: Floats, labels: dict[str, NDArray[np.int32]], k: int
 ) -> dict[str, Any]:
     """Choose between the Gaussian kernel and the graph; return the value of ``kernel_choice_``.
 
@@ -524,9 +524,7 @@ def compare_clusters(
     }
 
 
-def normalized_cut(
-    graph: Any, weights: NDArray[np.float64], labels: NDArray[np.integer[Any]]
-) -> float:
+def normalized_cut(graph: Any, weights: Floats, labels: NDArray[np.integer[Any]]) -> float:
     """Return the mean over clusters of the fraction of edge weight that leaves the cluster.
 
     A row of weight w stands for w points. For a cluster without edges, the fraction is 1.
@@ -598,7 +596,7 @@ def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
 
 
 def _cluster(
-    points: NDArray[Any], weights: NDArray[np.float64], means: KMeans
+    points: NDArray[Any], weights: Floats, means: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return labels and centres of k-means, numbered in the order of their first points.
 

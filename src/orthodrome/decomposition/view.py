@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.canonical import Canonical
 from .._core.status import Status, warn_unless_converged
+from .._core.types import Floats
 from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
@@ -56,7 +56,7 @@ class View:
     points: Any = None
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Floats:
         """The weights of the points."""
         return self.canonical.weights
 
@@ -71,7 +71,7 @@ class View:
         return self.points is not None or self.kernel.positive_definite
 
     @cached_property
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Floats:
         """k(x, x) of the points, divided by the radius."""
         return self.gram.diagonal() if self.points is None else self.points.own
 
@@ -81,7 +81,7 @@ class View:
         return float(np.average(self.diagonal, weights=self.weights))
 
     @cached_property
-    def left_out(self) -> NDArray[np.float64]:
+    def left_out(self) -> Floats:
         """Squared distance of each point from the span of the anchors; 0 without anchors."""
         if self.points is None:
             return np.zeros(len(self.weights))
@@ -106,7 +106,7 @@ class View:
         if self.anchors is not None:
             warn_if_few_anchors(self.status, self.plan, len(self.anchors.decoder), self.trace_error)
 
-    def sum_uncertainty(self) -> NDArray[np.float64] | None:
+    def sum_uncertainty(self) -> Floats | None:
         r"""Return a bound on the error of weighted row sums if coordinates F replace the kernel.
 
         The error :math:`E = K - FF^\top` is positive semidefinite, so that
@@ -121,7 +121,7 @@ class View:
         w = self.weights
         return missing * (w @ missing) + digits * present * (w @ present)
 
-    def combine(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+    def combine(self, coefficients: Floats) -> Floats:
         """Express linear combinations of all points over the anchors, if there are anchors.
 
         The columns of `coefficients` are the combinations; the result has one row for each.

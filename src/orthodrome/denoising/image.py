@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.checks import check_integer
 from .._core.random import as_random_state
+from .._core.types import Indices
 from ..base import last_fit_kept
 from ..decomposition import KernelPCA
 from .base import KernelDenoiser, check_values
@@ -193,7 +194,7 @@ class PatchDenoiser(KernelDenoiser):
         self,
         grid: PatchGrid,
         pixels: NDArray[Any],
-        chosen: NDArray[np.intp],
+        chosen: Indices,
         rng: np.random.RandomState,
     ) -> Trial:
         """Return a trial with a step of half a patch, in random windows if there are many patches.
@@ -241,7 +242,7 @@ def _clean_patches(
     return grid.average(total), n_unconverged
 
 
-def _trial_positions(grid: PatchGrid, rng: np.random.RandomState) -> NDArray[np.intp]:
+def _trial_positions(grid: PatchGrid, rng: np.random.RandomState) -> Indices:
     """Return the positions of the patches for the risk estimate.
 
     These are all positions if there are few. Otherwise divide the image into cells, and return the

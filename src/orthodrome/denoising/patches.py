@@ -9,6 +9,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from .._core.types import Floats, Indices
+
 
 @dataclass(frozen=True)
 class PatchGrid:
@@ -60,7 +62,7 @@ class PatchGrid:
         return rows + 1, columns + 1
 
     @property
-    def positions(self) -> NDArray[np.intp]:
+    def positions(self) -> Indices:
         """All positions."""
         return np.arange(self.shape[0] * self.shape[1])
 
@@ -74,13 +76,13 @@ class PatchGrid:
         """Return the extended image, shape (rows, columns, channels)."""
         return np.pad(image, (self._margins(0), self._margins(1), (0, 0)), mode="symmetric")
 
-    def extract(self, extended: NDArray[Any], positions: NDArray[np.intp]) -> NDArray[Any]:
+    def extract(self, extended: NDArray[Any], positions: Indices) -> NDArray[Any]:
         """Return a copy of the patches at positions, shape (n_positions, n_features)."""
         windows = sliding_window_view(extended, self.patch_size, axis=(0, 1))
         rows, columns = np.unravel_index(positions, self.shape)
         return windows[self.step * rows, self.step * columns].reshape(len(positions), -1)
 
-    def add(self, total: NDArray[Any], patches: NDArray[Any], positions: NDArray[np.intp]) -> None:
+    def add(self, total: NDArray[Any], patches: NDArray[Any], positions: Indices) -> None:
         """Add patches at distinct positions to `total`, which has the shape of extended images."""
         stack = patches.reshape(len(positions), -1, *self.patch_size)
         rows, columns = (self.step * index for index in np.unravel_index(positions, self.shape))
@@ -88,7 +90,7 @@ class PatchGrid:
         for i, j in np.ndindex(self.patch_size):
             total[rows + i, columns + j] += stack[..., i, j]
 
-    def coverage(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def coverage(self, positions: Indices) -> Floats:
         """Return how many patches cover each pixel of the extended image, as one channel."""
         counts = self.extend(np.zeros((*self.image_shape[:2], 1)))
         self.add(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.random import as_random_state
+from .._core.types import Indices
 from ..base import last_fit_kept
 from .base import KernelDenoiser, check_values
 from .cleaning import clean
@@ -123,9 +124,7 @@ class SequenceDenoiser(KernelDenoiser):
             dtype = array.dtype if array.dtype == np.float32 else np.float64
             return points.reshape(array.shape).astype(dtype, copy=False)
 
-    def _trial(
-        self, points: NDArray[Any], chosen: NDArray[np.intp], rng: np.random.RandomState
-    ) -> Trial:
+    def _trial(self, points: NDArray[Any], chosen: Indices, rng: np.random.RandomState) -> Trial:
         n = len(points)
         queries = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
         signs = rng.choice([-1.0, 1.0], size=points.shape)
