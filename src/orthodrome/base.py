@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from ._core.canonical import Canonical, canonical_gram, canonical_graph, canonical_rows
 from ._core.checks import check_choice, check_numbers
@@ -22,7 +23,7 @@ from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
-from .rows import ArrayRows, DaskRows, Rows
+from .rows import ArrayRows, DaskRows, Rows, as_rows
 from .rows.dask import blocks_of, computed, lazy_rows_of
 from .rows.moments import fit_kernel
 
@@ -163,6 +164,14 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             )
         return kernel
 
+    def _new_rows(self, X: Any, sample_weight: Any = None) -> Rows:
+        """Return new data as rows, validated by the fitted kernel, with weights."""
+        check_is_fitted(self)
+        rows = as_rows(X, self.kernel_, self, reset=False)
+        if sample_weight is None:
+            return rows
+        return rows.weighted(sample_weight, type(self).__name__)
+
     def __sklearn_is_fitted__(self) -> bool:
         # n_features_in_ is not used, because it is set even if the fit fails
         return hasattr(self, "kernel_")
@@ -197,6 +206,7 @@ class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def _check_coordinates(self, X: Any, dtype: Any) -> Array:
         """Return validated coordinates for `inverse_transform`; raise if they are invalid."""
+        check_is_fitted(self)
         owner = type(self).__name__
         coordinates = check_numbers(X, "X", owner, dtype=dtype, estimator=self)
         if coordinates.shape[1] != self.n_components_:

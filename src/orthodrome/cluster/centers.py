@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -50,14 +50,20 @@ _MIN_SAMPLE, _SAMPLE_PER_CLUSTER = 4096, 64
 
 
 @dataclass(frozen=True)
-class Flat:
-    """Means in feature space, with Euclidean distances."""
+class _Geometry:
+    """The points to cluster, and the properties of a geometry."""
 
     view: View
     reseed: bool = True
-    on_sphere = False
+    on_sphere = True
     needs_gram = True
-    extra_inits = ()
+    extra_inits: ClassVar[tuple[str, ...]] = ()
+
+
+class Flat(_Geometry):
+    """Means in feature space, with Euclidean distances."""
+
+    on_sphere = False
 
     @cached_property
     def centers(self) -> FlatCenters:
@@ -84,15 +90,8 @@ class Flat:
         }
 
 
-@dataclass(frozen=True)
-class Sphere:
+class Sphere(_Geometry):
     """Karcher means on the sphere in feature space, with geodesic distances."""
-
-    view: View
-    reseed: bool = True
-    on_sphere = True
-    needs_gram = True
-    extra_inits = ()
 
     @cached_property
     def centers(self) -> GeodesicCenters:
@@ -118,13 +117,9 @@ class Sphere:
         }
 
 
-@dataclass(frozen=True)
-class Inputs:
+class Inputs(_Geometry):
     """Centers at points of input space, with geodesic distances between feature vectors."""
 
-    view: View
-    reseed: bool = True
-    on_sphere = True
     needs_gram = False
     extra_inits = ("bounding-box",)
 
@@ -189,9 +184,8 @@ class Start:
         if self.init == "bounding-box":
             X = view.canonical.data
             low, extent = X.min(axis=0), np.ptp(X, axis=0)
-            draws = [
-                random.uniform(size=(k, X.shape[1])).astype(X.dtype) for random in self._randoms()
-            ]
+            shape = (k, X.shape[1])
+            draws = [random.uniform(size=shape).astype(X.dtype) for random in self._randoms()]
             return [np.argmin(centers.squared(low + extent * draw), axis=1) for draw in draws]
         seeding = SEEDINGS[self.init]
         return [

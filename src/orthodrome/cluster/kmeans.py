@@ -11,7 +11,6 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice
 from .._core.parameters import choice, integer
@@ -177,7 +176,7 @@ class CenterClustering(
             if getattr(self, "_masses_", None) is None:
                 self._fit(X, sample_weight, partial=True)
             else:
-                rows = as_rows(X, self.kernel_, self, reset=False)
+                rows = self._new_rows(X)
                 batch = rows.weighted(sample_weight, type(self).__name__)
                 with single_threaded_blas():
                     self.__dict__.update(geometries.updated_centers(self, batch))
@@ -203,9 +202,7 @@ class CenterClustering(
         ndarray of shape (n_samples,)
             Labels.
         """
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
-        return rows.map(self._nearest())
+        return self._new_rows(X).map(self._nearest())
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -220,8 +217,7 @@ class CenterClustering(
         ndarray of shape (n_samples, n_clusters)
             Distances.
         """
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
+        rows = self._new_rows(X)
         return rows.map(partial(geometries.distances, squared_distances=self._distances()))
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -241,9 +237,7 @@ class CenterClustering(
         float
             At most 0; ``-inertia_`` for the training data.
         """
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
-        rows = rows.weighted(sample_weight, type(self).__name__)
+        rows = self._new_rows(X, sample_weight)
         inertia = partial(geometries.inertia, squared_distances=self._distances())
         return -float(rows.reduce(inertia)[0])
 

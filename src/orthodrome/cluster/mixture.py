@@ -362,7 +362,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     ) -> MixtureFit:
         """Run EM from each start, initial labels of a sample of points; return the best result."""
         self._floor_ = _floor(cloud, self.reg_covar)
-        options = {"tol": self.tol, "max_iter": self.max_iter, "mean_update": self.mean_update}
+        options: Any = {name: getattr(self, name) for name in ("tol", "max_iter", "mean_update")}
         shape = (self.n_components_, self.covariance_type_, self._floor_, self.shrink_init)
         fits = []
         for number, first in enumerate(_first_mixtures(points, weights, starts, *shape)):
@@ -745,8 +745,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
 
     def _evaluated(self, X: Data, output: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
+        rows = self._new_rows(X)
         self._check_dense(rows)
         if isinstance(self._mixture_, DirectionMixture):
             return rows.map(self._direction_map(output))

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_rows
 from .._core.checks import rows_renumbered
@@ -295,12 +294,11 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
                 fit = self._fit_kernel(rows, canonical, kernel, k, seeds, progress)
             progress.advance(1.0, "k-means")
         fit.warn()
-        attributes, points, labels = fit.attributes, fit.points, fit.labels
-        self.__dict__.update(attributes)
+        self.__dict__.update(fit.attributes)
         embed = self._embedding()
-        embedding = expand_to_all_rows(points, canonical, lambda new: embed(rows.take(new)))
+        embedding = expand_to_all_rows(fit.points, canonical, lambda new: embed(rows.take(new)))
         nearest = partial(_nearest, self.cluster_centers_)
-        labels = expand_to_all_rows(labels, canonical, lambda new: nearest(embedding[new]))
+        labels = expand_to_all_rows(fit.labels, canonical, lambda new: nearest(embedding[new]))
         if isinstance(rows, DaskRows):
             labels, embedding = rows.as_dask(labels), rows.as_dask(embedding)
         self.labels_, self.embedding_ = labels, embedding
@@ -412,8 +410,7 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
         ndarray of shape (n_samples, n_clusters)
             The embedding.
         """
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
+        rows = self._new_rows(X)
         if is_dask_array(self.X_fit_) and rows.lazy:
             raise ValueError(
                 f"{type(self).__name__} compares new rows with all training rows, which are a "

@@ -213,7 +213,6 @@ class KernelPNS(ExplicitDecomposition):
         ndarray of shape (n_samples, n_coordinates)
             Unit vectors, in the coordinates of `sphere_coordinates_`.
         """
-        check_is_fitted(self)
         coordinates = self._check_coordinates(X, np.float64)
         tangents = image_of(coordinates, lambda Z: Z @ self._directions_.T)
         points = exp(tangents, base_point=self._mean_)

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.parameters import choice, positive
 from .._core.types import Data, Floats
@@ -198,7 +197,6 @@ class RobustKernelPCA(ExplicitDecomposition):
         ndarray of shape (n_samples, n_features)
             Approximate inputs.
         """
-        check_is_fitted(self)
         coordinates = self._check_coordinates(X, np.float64)
         training = training_inputs(self.X_fit_, inputs, len(self.embedding_))
         if self._columns_ is not None:

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_flag
 from .._core.parameters import count_or_fraction, optional, positive
@@ -182,8 +181,7 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
         ndarray of shape (n_samples, n_components)
             Coordinates; a lazy dask array if X is a dask array.
         """
-        check_is_fitted(self)
-        rows = as_rows(X, self.kernel_, self, reset=False)
+        rows = self._new_rows(X)
         function, rows = attach_products(self._new_points(), rows)
         return rows.map(function)
 
@@ -229,7 +227,6 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
         ndarray of shape (n_samples, n_features)
             Approximate inputs.
         """
-        check_is_fitted(self)
         coordinates = self._check_coordinates(X, [np.float64, np.float32])
         n = len(self.embedding_) if self.X_fit_ is None else 0
         has_embedding = "embedding_" in vars(self)
@@ -270,16 +267,14 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
         float
             The fraction.
         """
-        check_is_fitted(self)
-        owner = type(self).__name__
-        rows = as_rows(X, self.kernel_, self, reset=False).weighted(sample_weight, owner)
+        rows = self._new_rows(X, sample_weight)
         function, rows = attach_products(self._new_points(), rows)
         count, *sums = rows.reduce(Scores(**vars(function)))
         captured, total, rounding = (float(term / count) for term in sums)
         if total <= rounding:
             raise ValueError(
-                f"score of {owner} is undefined: X has no variance in feature space. Pass distinct "
-                "points, or choose a smaller scale (sigma) of the kernel."
+                f"score of {type(self).__name__} is undefined: X has no variance in feature "
+                "space. Pass distinct points, or choose a smaller scale (sigma) of the kernel."
             )
         return float(captured / total)
 

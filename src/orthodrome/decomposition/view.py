@@ -61,11 +61,6 @@ class View:
         return self.canonical.weights
 
     @property
-    def in_blocks(self) -> bool:
-        """Whether the rows are read in blocks."""
-        return isinstance(self.canonical.data, Rows)
-
-    @property
     def definite(self) -> bool:
         """Whether the Gram matrix is known to be positive semidefinite."""
         return self.points is not None or self.kernel.positive_definite
@@ -121,15 +116,6 @@ class View:
         w = self.weights
         return missing * (w @ missing) + digits * present * (w @ present)
 
-    def combine(self, coefficients: Floats) -> Floats:
-        """Express linear combinations of all points over the anchors, if there are anchors.
-
-        The columns of `coefficients` are the combinations; the result has one row for each.
-        """
-        if self.anchors is None:
-            return np.ascontiguousarray(coefficients.T)
-        return np.asarray(self.points.combine(coefficients) @ self.anchors.decoder.T)
-
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that describe the points used by `transform`."""
         precomputed = isinstance(self.kernel, Precomputed)
@@ -171,25 +157,15 @@ def fitted_view(
         return View(canonical, kernel, plan)
     if plan.face == "coordinates":
         radius = float(SPHERE.radius_of(kernel, rows) or 1.0) if on_sphere else None
-        return view_of(canonical, kernel, plan, plan.k, radius=radius)
+        numbered = replace(plan, solver=plan.solver.with_row_numbers(canonical.inverse))
+        given = (rows, kernel, numbered, plan.k, radius)
+        anchors, points = points_by_anchors(*given, unit=on_sphere)
+        return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
     data, budget = data_of(canonical), plan.request.memory_budget
     gram = gram_operator(kernel, data, memory_budget=budget, storage=plan.storage)
     radius = squared_radius(gram.diagonal()) if on_sphere else 1.0
     unit = gram if radius == 1.0 else Scaled(gram, 1.0 / radius)
     return View(canonical, kernel, plan, unit, radius)
-
-
-def view_of(
-    canonical: Canonical, kernel: Kernel, plan: Plan, k: int, *, radius: float | None = None
-) -> View:
-    """Choose anchors for k clusters, and compute coordinates of the canonical rows.
-
-    With a radius, kernel values are divided by it, and coordinates have unit length.
-    """
-    rows, unit = rows_of(canonical, kernel), radius is not None
-    numbered = replace(plan, solver=plan.solver.with_row_numbers(canonical.inverse))
-    anchors, points = points_by_anchors(rows, kernel, numbered, k, radius, unit=unit)
-    return View(canonical, kernel, plan, CoordinateGram(points), radius or 1.0, anchors, points)
 
 
 def points_by_anchors(
