@@ -71,7 +71,7 @@ None is level with the tuned `SVC` over all sets; the smallest gaps are 0.24 poi
 These gains are not confirmed, so we kept the rule. Of the 146 differences on the sets to confirm
 on, only one is a gain of more than two standard errors, which can be chance. These numbers come
 from separate runs, not from this script. Earlier we had tried α relative to the largest eigenvalue,
-and averages over several scales, without a clear gain."""
+and averages over several scales, without a clear gain. The next section has five more rules."""
 
 #: Functions of the number of columns and the seed that return a classifier.
 METHODS: dict[str, Callable[[int, int], Any]] = {

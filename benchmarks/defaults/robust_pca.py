@@ -150,7 +150,7 @@ def main() -> None:
         "mrcd is the default. It is never the worst, always within five degrees of the best, "
         "and the only method that tolerates more than 10 % of clustered outliers. With the linear "
         "kernel, spatial signs are as good for scattered outliers, and faster. With the Gaussian "
-        "kernel, no method finds the components if one cluster of outliers holds 40 % of the "
+        "kernel, no method finds the components if clusters of outliers hold 40 % of the "
         "points.",
         "",
     ]
