@@ -55,7 +55,6 @@ from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import Cloud, MixtureFit, expectation_maximization, first_mixture
 from ..sphere.vector_lloyd import Assignment
 from ..sphere.von_mises_fisher import (
-    DirectionFit,
     DirectionMixture,
     concentrations_of,
     fit_directions,
@@ -428,7 +427,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                     f"{getattr(self, name)!r}."
                 )
 
-    def _set_fitted(self, best: MixtureFit | DirectionFit, labels: Any) -> NDArray[np.int32]:
+    def _set_fitted(self, best: MixtureFit, labels: Any) -> NDArray[np.int32]:
         """Set attributes, with components in the order of their first members; return labels."""
         labels, order = numbered_by_first(labels)
         order = np.concatenate([order, np.setdiff1d(np.arange(len(best.mixture.weights)), order)])
