@@ -233,7 +233,8 @@ def section(each: Experiment) -> Section:
     for last in each.results["runs"]:
         blocks += [Note(f"Warning of the run: {text}") for text in last["warnings"]]
     runs = ", ".join(
-        f"{r['date']} ({r['jobs']} job{'s' * (r['jobs'] != 1)}, {r['seconds']} s)" for r in each.results["runs"]
+        f"{r['date']} ({r['jobs']} job{'s' * (r['jobs'] != 1)}, {r['seconds']} s)"
+        for r in each.results["runs"]
     )
     blocks.append(Text(f"Runs: {runs}. python experiments/reproduce.py --only {each.key}"))
     return Section(f"{about.title} ({each.key})", blocks)
