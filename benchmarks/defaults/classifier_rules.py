@@ -31,7 +31,7 @@ INTRODUCTION = """\
 ## Other rules for the classifiers
 
 Differences of accuracy from the default rule, in percentage points; tables and splits are those of
-the section on classification, but with {n_splits} splits. The rules are:
+the section on classification ({n_splits} splits). The rules are:
 
 - a kernel exp(-d/σ) as a further candidate, by leave-one-out accuracy or likelihood;
 - the mean of the probabilities of the five likeliest candidates of both kernels;
