@@ -125,20 +125,21 @@ class Krylov(Solver):
         basis = _Basis(operator, capacity, self._start(rng, operator, block), rng)
         history: list[dict[str, Any]] = []
         confirmed, precision = -np.inf, 50 * float(np.finfo(operator.dtype).eps)
-        smallest, residual, wait = np.inf, np.inf, 1
+        smallest, residual, wait, unchecked = np.inf, np.inf, 1, 0
         goal = max(self.tol, precision)
         while True:
             basis.extend()
             is_last = len(history) + 1 >= self.max_iter
             if basis.size < k:
                 residual = np.inf
-            elif is_last or basis.is_full or basis.is_invariant or wait <= 1:
+            elif is_last or basis.is_full or basis.is_invariant or unchecked + 1 >= wait:
                 theta, s, residuals = basis.ritz(k)
                 scale, smallest = basis.scale, min(smallest, basis.smallest)
                 before, residual = residual, float(residuals.max() / scale)
-                wait = _products_until_check(before, residual, goal)
+                wait = _products_until_check(before, residual, unchecked + 1, goal)
+                unchecked = 0
             else:
-                wait -= 1
+                unchecked += 1
             entry = {"basis_size": basis.size, "max_residual": residual}
             history.append(entry)
             if callback is not None:
@@ -180,16 +181,17 @@ class Krylov(Solver):
         return start.astype(operator.dtype)
 
 
-def _products_until_check(before: float, residual: float, goal: float) -> int:
-    """Return after how many products to compute Ritz values again, given the last two residuals.
+def _products_until_check(before: float, residual: float, products: int, goal: float) -> int:
+    """Return after how many products to compute Ritz values again.
 
-    For many pairs, computing them takes longer than a product. Convergence becomes faster, so only
-    half of the products that seem necessary are left unchecked, at a rate of 10 or more each.
+    `products` were made between the last two residuals. For few rows or many pairs, computing Ritz
+    values takes longer than a product. Each product is expected to divide the residual by at least
+    10, because convergence becomes faster.
     """
-    if not goal < residual < before < np.inf:
+    if not goal < residual < np.inf:
         return 1
-    rate = max(10.0, before / residual)
-    return max(1, int(math.log(residual / goal) / math.log(rate) / 2))
+    rate = (before / residual) ** (1 / products) if residual < before < np.inf else 10.0
+    return max(1, int(math.log(residual / goal) / math.log(max(10.0, rate))))
 
 
 def smallest_ritz_value(operator: Any) -> float:
