@@ -24,13 +24,25 @@ from sklearn.preprocessing import StandardScaler
 from orthodrome import HypersphericalKMeans, KernelKMeans, plots
 from orthodrome.kernels import Gaussian
 from orthodrome.metrics import clustering_error
+from orthodrome.preimage import karcher_mean_preimage
+from orthodrome.sphere import geodesic_distances
 
 rng = np.random.default_rng(0)
 moons, moon = make_moons(400, noise=0.08, random_state=0)
 X = np.vstack([moons[moon == 0], rng.uniform([-2, -1], [3, 2], size=(100, 2))])
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.9), layout="constrained")
+sides = np.linspace(-2.2, 3.2, 121), np.linspace(-1.5, 2.5, 121)
+places = np.stack(np.meshgrid(*sides), axis=-1)
 for ax, sigma in zip(axes, (0.25, 0.6, 5.0), strict=True):
-    plots.karcher_objective(Gaussian(sigma=sigma), X, ax=ax, title=f"σ = {sigma}")
+    kernel = Gaussian(sigma=sigma).fit(X)
+    objective = np.mean(geodesic_distances(places.reshape(-1, 2), X, kernel=kernel) ** 2, axis=1)
+    surface = ax.contourf(*sides, objective.reshape(121, 121), levels=14, cmap="Greys")
+    figure.colorbar(surface, ax=ax, label="Mean squared distance (rad²)")
+    ax.scatter(*X.T, s=8)
+    ax.plot(*X.mean(axis=0), "rs", label="mean")
+    ax.plot(*karcher_mean_preimage(kernel, X).point, "k*", ms=14, label="Karcher pre-image")
+    ax.set(title=f"σ = {sigma}", aspect="equal")
+axes[0].legend()
 
 # %%
 # Four groups with outliers, some of them outside the picture. k-means places centres on outliers.

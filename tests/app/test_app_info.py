@@ -22,7 +22,7 @@ from orthodrome.app.info import (
 )
 from orthodrome.app.inputs import Data, InputError
 from orthodrome.app.inputs.checks import check_memory
-from orthodrome.app.memory import available_memory, resident_memory
+from orthodrome.app.memory import available_memory
 from orthodrome.app.models import Choice
 from orthodrome.kernels import Gaussian
 from real_data import file_or_skip
@@ -109,15 +109,13 @@ def test_numbers_that_cannot_be_squared(dtype, direction):
     X = cloud(30, d=3).astype(dtype)
     X[:, 1] *= extreme
     info = describe(table(X), probe=dtype is np.float64)
-    assert info["scale_ratio"] > 1e20
     (advice,) = (text for text in info["advice"] if "other units" in text)
     assert "'x2'" in advice
     assert "'x1'" not in advice
-    assert (info["kernel"] is None) == (direction > 0)  # a vanishing column leaves the others
+    # a vanishing column leaves the others, and products of float32 are computed in float64
+    assert (info["kernel"] is None) == (direction > 0 and dtype is np.float64)
     json.dumps(info, allow_nan=False)
     everywhere = describe(table(cloud(30, d=3).astype(dtype) * extreme))
-    assert everywhere["kernel"] is None
-    assert everywhere["scale_ratio"] < 100
     assert any("other units" in advice for advice in everywhere["advice"])
 
 
@@ -346,8 +344,7 @@ def test_memory_is_of_the_right_order(run, method):
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert peak / 3 < found["extra_bytes"] < 3 * peak
-    assert found["extra_bytes"] < found["peak_bytes"] < 20 * resident_memory()
+    assert peak / 3 < found["bytes"] < 3 * peak
 
 
 def test_times_are_extrapolated_by_the_plan():
@@ -365,7 +362,7 @@ def test_what_cannot_run_is_not_estimated(monkeypatch):
     spoiled.X[3] = 1.0  # one place for all landmarks: no shape
     info = describe(spoiled)
     assert info["estimate"] is None
-    assert any("3" in note for note in info["notes"])
+    assert "3" in info["kernel_reason"]
     monkeypatch.setattr("orthodrome.app.info.available_memory", lambda: 1000)
     info = describe(table(cloud(40)), n_components=2)
     assert any("sample of the rows" in advice for advice in info["advice"])
@@ -386,7 +383,7 @@ def test_memory_of_this_machine(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     assert available_memory() == 2_048_000
     monkeypatch.delattr(os, "sysconf")  # as on Windows
-    assert (available_memory(), resident_memory()) == (None, None)
+    assert available_memory() is None
     check_memory(2**70, "x")
     info = describe(table(cloud(40)), n_components=2, probe=False)
     assert info["available_bytes"] is None

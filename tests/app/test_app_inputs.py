@@ -532,7 +532,7 @@ def test_images_rejected(tmp_path, write, monkeypatch):
     for name, image, word in (
         ("a.gif", np.eye(2), r"\.png"),
         ("a.png", np.zeros((2, 2, 4)), "shape"),
-        ("a.png", [[np.nan]], "finite"),
+        ("a.png", [[np.nan]], "NaN"),
     ):
         with pytest.raises(ValueError, match=word):
             write_image(tmp_path / name, image)

@@ -63,7 +63,6 @@ def test_written_tables_are_read_back(tmp_path, label):
 @pytest.mark.parametrize(
     ("choice", "data", "words"),
     [
-        (Choice("tsne"), SQUARE, "Unknown method 'tsne'. Use one of "),
         (Choice("kpca", parameters={"k": 2}), SQUARE, "--method kpca has no option --k."),
         (
             Choice("kpca"),

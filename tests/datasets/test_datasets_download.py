@@ -99,8 +99,7 @@ def publish(register, server):
 
 
 def files_under(folder):
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return sorted(file.relative_to(folder).as_posix() for file in files)
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
 # From a server ------------------------------------------------------------------------------------

@@ -5,14 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthodrome.datasets import (
-    make_landmark_shapes,
-    make_noisy_circles,
-    make_spirals,
-    make_von_mises_fisher,
-)
+from orthodrome.datasets import make_landmark_shapes, make_spirals, make_von_mises_fisher
 
-GENERATORS = [make_von_mises_fisher, make_spirals, make_noisy_circles, make_landmark_shapes]
+GENERATORS = [make_von_mises_fisher, make_spirals, make_landmark_shapes]
 
 # The law of large numbers at four standard errors: the seeds are fixed, so it holds or it does not.
 STANDARD_ERRORS = 4.0
@@ -53,7 +48,6 @@ def test_random_states(generator):
     ("generator", "classes"),
     [
         (make_spirals, "n_arms"),
-        (make_noisy_circles, "n_circles"),
         (make_landmark_shapes, "n_classes"),
     ],
 )
@@ -116,17 +110,10 @@ def test_noiseless_spirals_lie_on_their_arm(n_arms):
     np.testing.assert_allclose(X, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_circles", [1, 2, 5])
-def test_noiseless_circles_have_their_radius(n_circles):
-    X, y = make_noisy_circles(60, n_circles, noise=0.0, random_state=0)
-    np.testing.assert_allclose(np.linalg.norm(X, axis=1), (y + 1) / n_circles, rtol=1e-14)
-
-
-@pytest.mark.parametrize("generator", [make_spirals, make_noisy_circles])
-def test_noise_has_the_standard_deviation_asked_for(generator):
+def test_noise_has_the_standard_deviation_asked_for():
     n_samples = 20_000
-    clean, _ = generator(n_samples, noise=0.0, random_state=0)
-    noisy, _ = generator(n_samples, noise=0.3, random_state=0)
+    clean, _ = make_spirals(n_samples, noise=0.0, random_state=0)
+    noisy, _ = make_spirals(n_samples, noise=0.3, random_state=0)
     error = STANDARD_ERRORS * 0.3 / np.sqrt(4 * n_samples)
     assert abs((noisy - clean).std() - 0.3) < error
 
@@ -158,7 +145,6 @@ BAD = {
         "mean_direction": [[1.0, 0.0], [0.0] * 3, [np.nan, 1, 0]],
     },
     make_spirals: {"n_arms": [0], "n_samples": [1], "noise": [-0.1], "n_turns": [np.inf]},
-    make_noisy_circles: {"n_circles": [0], "n_samples": [1], "noise": [None]},
     make_landmark_shapes: {"n_landmarks": [2], "n_classes": [0], "variation": [-1]},
 }
 
@@ -169,5 +155,3 @@ def test_errors_name_the_bad_parameter(generator):
         for value in values:
             with pytest.raises(ValueError, match=f"{name}.* of {generator.__name__}"):
                 generator(**{name: value})
-    with pytest.raises(ValueError, match=f"{generator.__name__} would make arrays of"):
-        generator(2**60)

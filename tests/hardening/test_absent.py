@@ -72,10 +72,6 @@ ACTIONS = {
         "from orthodrome.plots._extras import require; "
         "require('pyarrow.parquet', 'Parquet files', 'data')",
     ),
-    "a data frame": (
-        "data",
-        "from orthodrome.datasets._load import with_frames; with_frames({}, None)",
-    ),
     "a matrix over workers": (
         "distributed",
         "from orthodrome.gram.dask_gram import DaskGram; from orthodrome.kernels import Linear; "

@@ -249,7 +249,6 @@ CASES = calls(
     # datasets
     case(datasets.make_von_mises_fisher, mean_direction=np.ones(3), **SEED),
     case(datasets.make_spirals, **SEED),
-    case(datasets.make_noisy_circles, **SEED),
     case(datasets.make_landmark_shapes, **SEED),
     case(
         datasets.load,

@@ -144,7 +144,7 @@ def test_encodings(tmp_path):
     assert read_tps(tmp_path / "latin.tps").ids == ["é"]
     with (
         open(tmp_path / "latin.tps", encoding="utf-8") as file,
-        pytest.raises(ValueError, match=r"latin\.tps is not in the encoding"),
+        pytest.raises(ValueError, match="codec can't decode"),
     ):
         read_tps(file)
     with open(tmp_path / "latin.tps", encoding="latin-1") as file:
@@ -163,32 +163,13 @@ def test_commas_have_one_meaning_in_a_file():
         parse("LM=2\n1,5 2,5\n1,5\n")
 
 
-def test_curves_are_kept_apart_or_appended():
-    file = parse(CURVED)
-    np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
-    np.testing.assert_array_equal(file.curves[0][0], [[3, 4], [5, 6]])
-    np.testing.assert_array_equal(file.curves[0][1], [[7, 8]])
-    file = parse(CURVED.replace("CURVES", "OUTLINES"), curves="append", apply_scale=True)
-    np.testing.assert_array_equal(file.landmarks, [[[10, 20], [30, 40], [50, 60], [70, 80]]])
-    assert (file.curves, file.scales) == ([[]], [10])
-    assert parse("LM=0\nCURVES=1\nPOINTS=1\n1 2", curves="append").landmarks.shape == (1, 1, 2)
-
-
-def test_scales_apply_on_request_only():
-    assert np.array_equal(parse(PLAIN).landmarks, POINTS)
-    scaled = parse(PLAIN, apply_scale=True).landmarks
-    assert np.array_equal(scaled, POINTS * np.array([0.5, 0.25])[:, None, None])
-    assert np.array_equal(parse(CURVED, apply_scale=True).curves[0][1], [[70, 80]])
-    with pytest.raises(ValueError, match=r"line 8: specimen 'caerulea_2' \(index 1\) has no SCALE"):
-        parse(PLAIN.replace("SCALE=0.25", ""), apply_scale=True)
-    with pytest.raises(ValueError, match=r"line 14: .* \(index 1\) has a SCALE that is not"):
-        parse(PLAIN.replace("SCALE=0.25", "SCALE=0"), apply_scale=True)
-    with pytest.raises(ValueError, match=r"line 3: the scaled coordinates of specimen '1' \("):
-        parse("LM=1\n1e300 2\nSCALE=1e300", apply_scale=True)
-    assert np.array_equal(parse(PLAIN, apply_scale=np.True_).landmarks, scaled)
-    for text in ("no", "True", 1, None):
-        with pytest.raises(ValueError, match="apply_scale of read_tps must be True or False; got"):
-            parse(PLAIN, apply_scale=text)
+def test_curves_are_kept_apart():
+    for text in (CURVED, CURVED.replace("CURVES", "OUTLINES")):
+        file = parse(text)
+        np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
+        np.testing.assert_array_equal(file.curves[0][0], [[3, 4], [5, 6]])
+        np.testing.assert_array_equal(file.curves[0][1], [[7, 8]])
+        assert file.scales == [10]
 
 
 @pytest.mark.parametrize("mark", ["NA NA", "nan NaN", "? ?", "-1 -1", "-1 NA", "NA,NA", "-2,5 -3"])
@@ -254,18 +235,9 @@ def test_errors_give_the_file_the_line_and_the_reason(tmp_path, text, line, reas
         read_tps(path)
 
 
-def test_appended_curves_must_have_equal_lengths():
-    longer = CURVED.replace("POINTS=1\n7 8", "POINTS=2\n7 8\n9 9")
-    assert parse(CURVED + longer).landmarks.shape == (2, 1, 2)
-    with pytest.raises(ValueError, match=r"line 11: .* has 5 landmarks and points .* has 4"):
-        parse(CURVED + longer, curves="append")
-
-
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no TPS file .*absent\.tps"):
+    with pytest.raises(FileNotFoundError, match=r"absent\.tps"):
         read_tps(tmp_path / "absent.tps")
-    with pytest.raises(ValueError, match="is a folder"):
-        read_tps(tmp_path)
     path = tmp_path / "picture.tps"
     path.write_bytes(b"LM=1\n\x89PNG\r\n\x00\x00\xff\xfe")
     with pytest.raises(ValueError, match=r"picture\.tps, line 3: .*binary or UTF-16"):
@@ -276,9 +248,9 @@ def test_files_that_cannot_be_read(tmp_path):
     path.write_bytes(bytes(range(128, 256)) * 3)
     with pytest.raises(ValueError, match=r"line \d+: .*…'"):
         read_tps(path)
-    with pytest.raises(ValueError, match="must be a path or an open text file"):
+    with pytest.raises(ValueError, match="path of read_tps"):
         read_tps(None)
-    for name in ("missing", "negative", "curves"):
+    for name in ("missing", "negative"):
         with pytest.raises(ValueError, match=f"{name} of read_tps must be one of"):
             parse(PLAIN, **{name: "drp"})
 
@@ -304,22 +276,23 @@ def test_labels():
 
 ONE = np.ones((1, 2, 2))
 REJECTED = {
-    "line break in an id": ({"ids": ["a\nb"]}, "ids of .* on one line"),
-    "zero byte": ({"comments": ["a\0"]}, "comments of write_tps must be plain text"),
-    "blank ends": ({"ids": ["a "]}, "without blanks at the ends; got 'a ' for specimen 1 "),
-    "empty id": ({"ids": [""]}, r"id of specimen 1 \(index 0\) is ''"),
-    "number for a comment": ({"comments": [3]}, "comments of .* got 3 for"),
+    "line break in an id": ({"ids": ["a\nb"]}, "cannot write .* line 5: .*'b'"),
+    "field in an id": ({"ids": ["a\nSEX=f"]}, r"ids of .* has 'a\\nSEX=f' .* read back as 'a'"),
+    "return in a comment": ({"comments": ["a\rCOMMENT=b"]}, "comments of .* for specimen 1 "),
+    "zero byte": ({"comments": ["a\0"]}, "null bytes"),
+    "lone surrogate": ({"comments": ["\ud800"]}, "surrogates"),
+    "blank ends": ({"ids": ["a "]}, "ids of write_tps has 'a ' for specimen 1 "),
+    "empty id": ({"ids": [""]}, r"has '' for specimen 1 \(index 0\)"),
+    "number for a comment": ({"comments": [3]}, "comments of .* has 3 for"),
     "too many ids": ({"ids": ["a", "b"]}, "one entry for each of the 1 specimens; got "),
     "scale 0": ({"scales": [0.0]}, "1 positive finite numbers"),
     "scale infinite": ({"scales": [math.inf]}, "scales contains infinity"),
-    "curves": ({"curves": [3]}, "curves of write_tps .* got 3 for specimen 1"),
-    "curve in space": ({"curves": [[np.ones((2, 3))]]}, "3 dimensions, but its landmarks have 2"),
-    "flat curve": ({"curves": [[np.ones(2)]]}, r"curve 1 \(index 0\) of specimen 1 \(in.* shape"),
-    "other is text": ({"other": ["A=b"]}, "other of .* got 'A=b'"),
-    "reserved name": ({"other": [{"OUTLINES": "1"}]}, "'OUTLINES' for specimen 1 .* reserved"),
-    "name in small letters": ({"other": [{"sex": "f"}]}, "in capitals.* got 'sex' for"),
-    "name of digits": ({"other": [{"1": "f"}]}, "begin with a letter .* got '1'"),
-    "number in other": ({"other": [{"AGE": 3}]}, r"other\['AGE'\] .* got 3 for"),
+    "curve in space": ({"curves": [[np.ones((2, 3))]]}, "expected 2 coordinates, found 3"),
+    "infinite curve": ({"curves": [[[[1.0, math.inf]]]]}, "'inf' is not a number"),
+    "reserved name": ({"other": [{"OUTLINES": "0"}]}, "'OUTLINES': '0'} for specimen 1 .* reserve"),
+    "name in small letters": ({"other": [{"sex": "f"}]}, "'sex': 'f'} .* in capitals"),
+    "name of digits": ({"other": [{"1": "f"}]}, "expected a field .*'1=f'"),
+    "number in other": ({"other": [{"AGE": 3}]}, "'AGE': 3} .* read back as {'AGE': '3'}"),
 }
 
 
@@ -339,9 +312,7 @@ def test_landmarks_and_places_that_cannot_be_written(tmp_path):
     for bad in (np.ones((2, 2)), np.ones((0, 3, 2)), np.ones((2, 3, 2)) * 1j, *lists):
         with pytest.raises(ValueError, match="landmarks of write_tps must"):
             write_tps(path, bad)
-    with pytest.raises(ValueError, match="is a folder"):
-        write_tps(tmp_path, POINTS)
-    with pytest.raises(FileNotFoundError, match="no folder"):
+    with pytest.raises(FileNotFoundError, match="absent"):
         write_tps(tmp_path / "absent" / "a.tps", POINTS)
     write_tps(path, POINTS.reshape(2, -1).view(complex))
     np.testing.assert_array_equal(read_tps(path).landmarks, POINTS)

@@ -223,8 +223,7 @@ def _command(
 def demo() -> None:
     """Show shapes, covariance matrices, directions and a table on one page.
 
-    Uses simulated leaves and data that ship with scikit-learn and scikit-image. Writes index.html
-    and its figures.
+    Uses simulated leaves and data that ship with scikit-learn and scikit-image. Writes index.html.
     """
 
 

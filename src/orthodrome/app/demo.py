@@ -44,12 +44,12 @@ def run_demo(
     command: Sequence[str] = ("orthodrome", "demo"),
     report: Report = lambda fraction, task: None,
 ) -> Path:
-    """Run the demonstration and write ``index.html`` and its figures to a folder.
+    """Run the demonstration and write ``index.html`` to a folder.
 
     Parameters
     ----------
     folder : str or path
-        Output folder, created if it does not exist. Files are written at the end of the run.
+        Output folder, created if it does not exist.
     command : sequence of str
         The command line, to show on the page.
     report : callable, optional
@@ -76,7 +76,7 @@ def run_demo(
         sections.append(reproduction_section(command, _programs(), []))
         lead = _text("lead", seconds=time.perf_counter() - started)
         page = target / "index.html"
-        return write_report(page, TITLE, sections, lead=lead, write_pictures=True)
+        return write_report(page, TITLE, sections, lead=lead)
 
 
 @cache
@@ -100,6 +100,20 @@ def _predicted(model: Any, X: Array, y: Array) -> Array:
     return np.asarray(cross_val_predict(model, X, y, cv=5))
 
 
+def _map(model: Any, caption: str, noun: str, **details: Array) -> Scatter:
+    """Return the embedding of a model, coloured by the first of the details."""
+    label_name, labels = next(iter(details.items()))
+    return Scatter(
+        model.embedding_,
+        caption,
+        labels=labels,
+        label_name=label_name,
+        ids=[f"{noun} {number + 1}" for number in range(len(labels))],
+        details={name: values for name, values in details.items() if name != label_name},
+        ratios=model.explained_variance_ratio_[:2],
+    )
+
+
 # ---------------------------------------------------------------------------- sections
 
 
@@ -107,15 +121,8 @@ def _shapes() -> list[Block]:
     X, kinds = leaves()
     found = _predicted(KernelRidgeRegressionClassifier("veronese_whitney"), X, kinds)
     model = KernelPGA(2, "veronese_whitney", random_state=0).fit(X)
-    points = Scatter(
-        model.embedding_,
-        "Each mark is a leaf, placed by the first two modes of shape.",
-        labels=kinds,
-        label_name="kind",
-        ids=[f"leaf {number + 1}" for number in range(len(X))],
-        details={"classified as": found},
-        ratios=model.explained_variance_ratio_,
-    )
+    caption = "Each mark is a leaf, placed by the first two modes of shape."
+    points = _map(model, caption, "leaf", kind=kinds, classified=found)
     modes = Picture.of(
         shape_modes(model),
         "modes",
@@ -137,15 +144,8 @@ def _covariances() -> list[Block]:
     }
     found = {key: _predicted(model, Z, names) for key, (model, Z) in classifiers.items()}
     model = KernelPGA(2, "log_euclidean", random_state=0).fit(X)
-    points = Scatter(
-        model.embedding_,
-        "Each mark is the covariance matrix of a patch.",
-        labels=names,
-        label_name="texture",
-        ids=[f"patch {number + 1}" for number in range(len(X))],
-        details={"classified as": found["ours"]},
-        ratios=model.explained_variance_ratio_,
-    )
+    caption = "Each mark is the covariance matrix of a patch."
+    points = _map(model, caption, "patch", texture=names, classified=found["ours"])
     rows = {name: patches[names == name][:8] for name in np.unique(names)}
     picture = Picture.of(
         images(rows, cmap="gray"),
@@ -163,15 +163,8 @@ def _directions() -> list[Block]:
     k = len(MODULES)
     clusters = HypersphericalKMeans(k, kernel="linear", centers="intrinsic", random_state=0).fit(X)
     model = KernelPGA(2, "linear", random_state=0).fit(X)
-    points = Scatter(
-        model.embedding_,
-        "Each mark is a text, coloured by the module that it documents.",
-        labels=modules,
-        label_name="module",
-        ids=names.tolist(),
-        details={"cluster": clusters.labels_},
-        ratios=model.explained_variance_ratio_,
-    )
+    caption = "Each mark is a text, coloured by the module that it documents."
+    points = _map(model, caption, "text", module=modules, name=names, cluster=clusters.labels_)
     globe = Picture.of(
         sphere(model.sphere_coordinates_, modules, geodesics=False, tilt=12.0),
         "globe",
@@ -196,15 +189,10 @@ def _table() -> list[Block]:
     tuned = GridSearchCV(make_pipeline(StandardScaler(), SVC()), grid)
     model = make_pipeline(StandardScaler(), KernelPCA(2, random_state=0)).fit(X)
     names = np.array([f"cultivar {number + 1}" for number in range(3)])
-    points = Scatter(
-        model[-1].embedding_,
-        "Each mark is a wine, placed by kernel PCA of its 13 measurements.",
-        labels=names[y],
-        label_name="cultivar",
-        ids=[f"wine {number + 1}" for number in range(len(X))],
-        details={"classified as": names[found]}
-        | dict(zip(wine.feature_names[:3], X.T, strict=False)),
-        ratios=model[-1].explained_variance_ratio_[:2],
+    caption = "Each mark is a wine, placed by kernel PCA of its 13 measurements."
+    measured = dict(zip(wine.feature_names[:3], X.T, strict=False))
+    points = _map(
+        model[-1], caption, "wine", cultivar=names[y], classified=names[found], **measured
     )
     shares = {"ours": np.mean(found == y), "svm": np.mean(_predicted(tuned, X, y) == y)}
     result = _text("table result", **shares)

@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
-from .._core.types import Array
 from ..gram import Scaled, gram_operator
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
 from ..kernels._unit import squared_radius
 from ..plan import Plan, Request, make_plan
+from ..plots._extras import require
 from ..rows import as_rows
 from ..sphere.karcher import find_mean
 from .comparison import TITLES, Comparison, compare_methods
@@ -30,15 +30,21 @@ from .inputs import Data
 from .inputs.checks import column_names, format_names
 from .inputs.columns import Description, column_lines
 from .inputs.landmarks import fix_mirrored, landmark_notes
-from .memory import available_memory, resident_memory
-from .models import Choice, check_scales, last_step, make_model, resolve_standardize
+from .memory import available_memory
+from .models import (
+    Choice,
+    check_scales,
+    invalid_spreads,
+    last_step,
+    make_model,
+    resolve_standardize,
+)
 from .results import Work, count
 
 _MAX_SPREAD_ROWS = 1000
 # Angle in degrees up to which tangent vectors are at most 2 % longer than chords.
 _FLAT_ANGLE = 20.0
 _ISOLATED_ANGLE = 75.0  # mean angle above which most points have hardly any neighbours
-_SQUARE_MARGIN = 1e3  # safety factor for sums of squared differences
 # Seconds to import the package; capped, since the process may have done other work before.
 _IMPORT_SECONDS = min(time.process_time(), 10.0)
 _PAGE_SECONDS = 3.0  # to score the result, and to draw and write the page
@@ -75,14 +81,13 @@ def describe(
         - class_sizes: number of rows in each class, if there are labels;
         - constant_columns: columns with a single value;
         - n_duplicates: number of rows that repeat another row;
-        - scale_ratio: ratio of the largest to the smallest standard deviation of a column;
         - kernel, kernel_reason, sigma: the suggested kernel, the reason, and its bandwidth;
         - standardize: whether the commands would standardise the columns; if so, the kernel, the
           angles and the plan are those of the standardised data;
         - comparison: scores and recommendation, as the command compare gives them;
         - reach: angles between the points and their Karcher mean, in degrees, and their meaning;
         - solver, storage, plan_reason: what "auto" chooses for kernel PGA, and why;
-        - estimate: seconds, peak_bytes and extra_bytes of embed or cluster;
+        - estimate: seconds and bytes of memory of embed or cluster;
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
 
@@ -112,8 +117,11 @@ def describe(
     notes += [note] if note else []
     if scaled:
         check_scales(data)
-    constant, ratio, unusable = _scales(data, matrix, advice)
-    n_duplicates = n - len(_distinct(matrix))
+    varies = (matrix != matrix[0]).any(axis=0)
+    constant = tuple(np.array(data.columns, dtype=object)[~varies])
+    advice += _column_advice(data, constant)
+    unusable = "" if varies.any() else _all_equal_reason(data)
+    n_duplicates = int(require("pandas", "Tables", "cli").DataFrame(matrix).duplicated().sum())
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
     return {
@@ -129,7 +137,6 @@ def describe(
         "class_sizes": _class_sizes(data),
         "constant_columns": constant,
         "n_duplicates": n_duplicates,
-        "scale_ratio": ratio,
         "standardize": scaled,
         **_method_facts(data, scaled, n_components, unusable, probe, notes, advice),
         "notes": notes,
@@ -149,7 +156,10 @@ def _method_facts(
     """Return facts on the kernel, the method, time and memory; append notes and advice."""
     used = replace(data, X=StandardScaler().fit_transform(data.X)) if scaled else data
     name, reason = (None, unusable) if unusable else _suggest_kernel(used)
-    kernel = _fit_kernel(name, used, notes)
+    try:
+        kernel = None if name is None else as_fitted_kernel(name, used.X)
+    except ValueError as problem:
+        name, kernel, reason = None, None, f"{name} cannot be used: {problem}"
     reach, plan, comparison, forecast = None, None, None, None
     available = available_memory()
     if kernel is not None:
@@ -158,9 +168,9 @@ def _method_facts(
         comparison = _comparison(data, scaled, n_components, notes) if probe else None
     if plan is not None and comparison is not None:
         forecast = estimate(used, plan, comparison)
-        if available is not None and forecast["extra_bytes"] > available:
+        if available is not None and forecast["bytes"] > available:
             advice.append(
-                f"The commands would need {format_bytes(forecast['extra_bytes'])} of memory, but "
+                f"The commands would need {format_bytes(forecast['bytes'])} of memory, but "
                 f"only {format_bytes(available)} are available. Use a sample of the rows."
             )
     sigma = getattr(kernel, "sigma_", None)
@@ -231,13 +241,13 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
             "{largest_angle:.0f}° at most: {meaning}".format(**info["reach"])
         )
     if info["estimate"] is not None:
-        memory = format_bytes(info["estimate"]["peak_bytes"])
+        memory = format_bytes(info["estimate"]["bytes"])
         if info["available_bytes"] is not None:
             memory += f" of {format_bytes(info['available_bytes'])}"
         computation = _COMPUTATION.get(info["solver"], _USUAL_COMPUTATION)
         lines.append(
             f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])} and "
-            f"{memory} of memory (rough). The result is computed {computation}."
+            f"{memory} of memory besides the program (rough). The result is computed {computation}."
         )
     return lines
 
@@ -245,44 +255,23 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
 # ---------------------------------------------------------------------------- columns and rows
 
 
-def _scales(data: Data, matrix: Array, advice: list[str]) -> tuple[tuple[str, ...], float, str]:
-    """Return the constant columns, the ratio of spreads, and the reason to reject the data, or "".
-
-    Distances and standard deviations are computed from squares, which may overflow or underflow.
-    Advice on columns to remove, or to convert to other units, is appended to `advice`.
-    """
-    # scaled first, so that no square overflows or underflows
-    sizes = np.abs(matrix).max(axis=0).astype(np.float64)
-    spreads = (matrix / np.where(sizes > 0, sizes, 1.0)).std(axis=0) * sizes
-    varies = (matrix != matrix[0]).any(axis=0)
-    spreads = np.where(varies, np.maximum(spreads, np.finfo(np.float64).smallest_subnormal), 0.0)
-    columns = np.array(data.columns, dtype=object)
-    constant = tuple(columns[~varies])
-    if not varies.any():
-        reason = "all rows are equal" if len(matrix) > 1 else "there is only one row"
-        advice.append(f"{reason.capitalize()}: nothing can be embedded, clustered or classified.")
-        return constant, 1.0, reason
-    with np.errstate(over="ignore"):
-        ratio = float(spreads.max() / spreads[varies].min())
-    ratio = min(ratio, float(np.finfo(np.float64).max))  # JSON has no infinity
-    limits = np.finfo(matrix.dtype)
-    huge = sizes > np.sqrt(float(limits.max)) / _SQUARE_MARGIN
-    tiny = varies & (spreads < np.sqrt(float(limits.tiny)) * _SQUARE_MARGIN)
-    if (huge | tiny).any():
-        names = format_names(columns[huge | tiny])
+def _column_advice(data: Data, constant: tuple[str, ...]) -> list[str]:
+    """Return advice on columns to remove, or to convert to other units."""
+    if len(constant) == len(data.columns):
+        reason = _all_equal_reason(data)
+        return [f"{reason.capitalize()}: nothing can be embedded, clustered or classified."]
+    advice = []
+    invalid = invalid_spreads(data)
+    if invalid.any():
+        names = format_names(np.array(data.columns, dtype=object)[invalid])
         advice.append(f"Squares of these columns overflow or are zero. Use other units: {names}.")
     if data.kind == "table" and constant:
         advice.append(f"Constant columns carry no information: {format_names(constant)}.")
-    if huge.any():
-        return constant, ratio, "some values are too large: their squares overflow"
-    reason = "the differences are too small: their squares underflow to zero"
-    return constant, ratio, reason if (tiny | ~varies).all() else ""
+    return advice
 
 
-def _distinct(matrix: Array) -> Array:
-    """Return the distinct rows, as bytes."""
-    rows = np.ascontiguousarray(matrix + 0.0)  # turns -0.0 into 0.0
-    return np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))))
+def _all_equal_reason(data: Data) -> str:
+    return "all rows are equal" if len(data) > 1 else "there is only one row"
 
 
 def _class_sizes(data: Data) -> dict[str, int] | None:
@@ -342,17 +331,6 @@ def _suggest_kernel(data: Data) -> tuple[str | None, str]:
     if data.X.shape[1] > 1 and np.allclose(lengths, 1.0, rtol=0.0, atol=1e-5):
         return "linear", "the rows are unit vectors, that is, points on a sphere"
     return "gaussian", "a general choice for measurements"
-
-
-def _fit_kernel(name: str | None, data: Data, notes: list[str]) -> Kernel | None:
-    """Return the kernel fitted to the data, or None with a note if it cannot be fitted."""
-    if name is None:
-        return None
-    try:
-        return as_fitted_kernel(name, data.X)
-    except ValueError as problem:
-        notes.append(f"The kernel {name} cannot be used: {problem}")
-        return None
 
 
 def _reach(kernel: Kernel, data: Data, notes: list[str]) -> dict[str, Any] | None:
@@ -416,18 +394,16 @@ def estimate(data: Data, plan: Plan, comparison: Comparison) -> dict[str, float]
     Returns
     -------
     dict
-        seconds, from start to end; peak_bytes, the memory of the process; extra_bytes, the memory
-        of the run itself.
+        seconds, without reading the file; bytes, the memory of the run in addition to that of the
+        program.
     """
     n, fit = len(data), next(each for each in comparison.results if each.method == "kpga")
     power = 1 if plan.face == "coordinates" else 3 if plan.name == "dense" else 2
     seconds = fit.seconds * (n / len(comparison.data)) ** power
     neighbors = _NEIGHBORS_BYTES * min(n, MAX_NEIGHBOR_ROWS) ** 2
-    extra = max(plan.memory, neighbors) + 2 * data.X.nbytes
     return {
-        "seconds": _IMPORT_SECONDS + data.read_seconds + seconds + _PAGE_SECONDS,
-        "peak_bytes": (resident_memory() or 0) + extra,
-        "extra_bytes": extra,
+        "seconds": _IMPORT_SECONDS + seconds + _PAGE_SECONDS,
+        "bytes": max(plan.memory, neighbors) + 2 * data.X.nbytes,
     }
 
 

@@ -1,4 +1,4 @@
-"""Memory used by this process, and memory still available."""
+"""Memory that is still available."""
 
 from __future__ import annotations
 
@@ -50,20 +50,3 @@ def _container_memory() -> list[int]:
         except (OSError, ValueError):  # no such file, or no limit ("max")
             continue
     return remaining
-
-
-def resident_memory() -> int | None:
-    """Return the resident memory of this process in bytes, or None if it is unknown.
-
-    Examples
-    --------
-    >>> from orthodrome.app.memory import resident_memory
-    >>> found = resident_memory()
-    >>> found is None or found > 2**20
-    True
-    """
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError, IndexError):
-        return None

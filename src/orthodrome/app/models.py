@@ -57,6 +57,7 @@ _OPTION_NAMES = {
     r"\bn_clusters\b": "-k",
     r"\bnegative='keep'": "--keep-negative",
     r"\brandom_state\b": "--seed",
+    r"\bn_splits\b": "--cv",
 }
 _PYTHON_ONLY = re.compile(
     r"\b(max_iter|tol|memory_budget|n_anchors|n_modes|n_neighbors|reg_covar|solver|storage)\b"
@@ -126,8 +127,6 @@ def make_model(choice: Choice, data: Data) -> Any:
     >>> make_model(Choice("kpga", sigma=2.0, parameters={"n_components": 2}), data)
     KernelPGA(kernel=Gaussian(sigma=2.0), n_components=2, random_state=0)
     """
-    if choice.method not in _METHODS:
-        raise ValueError(f"Unknown method {choice.method!r}. Use one of {', '.join(_METHODS)}.")
     estimator = _METHODS[choice.method]()
     known, parameters = estimator.get_params(deep=False), dict(choice.parameters)
     for name in parameters:
@@ -161,9 +160,9 @@ def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
     """Return whether to standardise columns, and a note if rule="auto" chose to do so."""
     if rule != "auto" or data.kind == "shapes":
         return rule == "yes", ""
-    spreads, invalid = _spreads(data)
+    spreads = _spreads(data)
     varying = np.flatnonzero(spreads > 0)
-    if len(varying) < 2 or invalid.any():
+    if len(varying) < 2 or invalid_spreads(data).any():
         return False, ""
     low, high = (int(varying[find(spreads[varying])]) for find in (np.argmin, np.argmax))
     ratio = spreads[high] / spreads[low]
@@ -176,12 +175,17 @@ def resolve_standardize(rule: str, data: Data) -> tuple[bool, str]:
     )
 
 
-def _spreads(data: Data) -> tuple[Array, Array]:
-    """Return the standard deviations of the columns, and which of them over- or underflow."""
+def _spreads(data: Data) -> Array:
+    """Return the standard deviation of each column; NaN or infinity if it overflows."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        spreads = np.std(data.X, axis=0)
-    varies = data.X.max(axis=0) > data.X.min(axis=0)
-    return spreads, ~np.isfinite(spreads) | (varies & (spreads == 0))
+        return np.asarray(np.std(data.X.reshape(len(data), -1), axis=0))
+
+
+def invalid_spreads(data: Data) -> Array:
+    """Return whether the standard deviation of each column over- or underflows."""
+    spreads, X = _spreads(data), data.X.reshape(len(data), -1)
+    varies = X.max(axis=0) > X.min(axis=0)
+    return np.asarray(~np.isfinite(spreads) | (varies & (spreads == 0)))
 
 
 def check_scales(data: Data) -> None:
@@ -191,7 +195,7 @@ def check_scales(data: Data) -> None:
             f"{data.path}: landmarks cannot be standardised. Remove --standardize; shape kernels "
             "already ignore position, size and rotation."
         )
-    invalid = _spreads(data)[1]
+    invalid = invalid_spreads(data)
     if invalid.any():
         name = data.columns[int(np.argmax(invalid))]
         raise InputError(

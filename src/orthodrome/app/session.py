@@ -26,7 +26,7 @@ from . import inputs
 from .citing import citing_section
 from .classification import check_same_columns, classify, training_sample
 from .clustering import cluster
-from .commands import ARGUMENTS, debugging
+from .commands import ARGUMENTS, READING, debugging
 from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
@@ -41,16 +41,7 @@ from .results import MODEL, Result, model_reproduction_section, predicted_table,
 from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"
-_READING = (
-    "label",
-    "columns",
-    "labels",
-    "label_regex",
-    "keep_negative",
-    "missing",
-    "text",
-    "fix_mirrored",
-)
+_READING = tuple(option.name for option in READING)
 # Options that are parameters of estimators, with the names of the parameters.
 _PARAMETERS = {"components": "n_components", "clusters": "n_clusters", "sphere": "sphere", "p": "p"}
 

@@ -2,12 +2,11 @@
 
 =============================  ===================================================================
 :func:`available`              names of the data sets that can be loaded
-:func:`load`                   a data set as a Bunch, ``(X, y)`` or data frames
+:func:`load`                   a data set as a Bunch or ``(X, y)``
 :func:`path`                   path of the file of a data set
 :func:`cache_folder`           folder of downloaded data sets
 :func:`make_von_mises_fisher`  unit vectors on a subsphere of R^d
 :func:`make_spirals`           interleaved spirals in the plane
-:func:`make_noisy_circles`     concentric circles in the plane
 :func:`make_landmark_shapes`   planar landmark configurations with classes
 =============================  ===================================================================
 
@@ -18,7 +17,7 @@ parsed arrays is that of the registry.
 """
 
 from ._download import cache_folder
-from ._generate import make_landmark_shapes, make_noisy_circles, make_spirals, make_von_mises_fisher
+from ._generate import make_landmark_shapes, make_spirals, make_von_mises_fisher
 from ._load import available, load, path
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     "cache_folder",
     "load",
     "make_landmark_shapes",
-    "make_noisy_circles",
     "make_spirals",
     "make_von_mises_fisher",
     "path",

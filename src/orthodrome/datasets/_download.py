@@ -61,7 +61,7 @@ def cache_folder() -> Path:
     """
     folder = os.environ.get(CACHE_VARIABLE)
     if folder:
-        return _expand(folder, CACHE_VARIABLE)
+        return Path(folder).expanduser()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -78,21 +78,11 @@ def data_folders(data_home: Folder | None) -> list[Path]:
     """Return the distinct folders to search, in order: `data_home`, the variable, the cache."""
     given = {"data_home": data_home, DATA_VARIABLE: os.environ.get(DATA_VARIABLE)}
     folders = [
-        _expand(folder, name)
+        check_path(folder, name, "the data sets").expanduser()
         for name, folder in given.items()
         if not (folder is None or (isinstance(folder, str) and not folder))
     ]
     return list(dict.fromkeys([*folders, cache_folder()]))
-
-
-def _expand(folder: Folder, name: str) -> Path:
-    """Expand a leading ~ of a path; errors name the parameter or variable `name`."""
-    try:
-        return check_path(folder, name, "the data sets").expanduser()
-    except RuntimeError:
-        raise ValueError(
-            f"{name}: cannot expand {str(folder)!r}: no such user. Use an absolute path."
-        ) from None
 
 
 def store_file(content: bytes, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Simulated data: directions on a subsphere, spirals, circles, landmark shapes."""
+"""Simulated data: directions on a subsphere, spirals, landmark shapes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from .._core.checks import check_finite_vector, check_flag, check_integer, check_positive
-from .._core.memory import format_bytes
 from .._core.random import as_random_state
 from .._core.types import Floats
-
-# 512 GiB in double precision.
-_MAX_ELEMENTS = 2**36
 
 Labelled = tuple[Floats, NDArray[np.int64]]
 
@@ -75,7 +71,6 @@ def make_von_mises_fisher(
     check_integer(n_dimensions, "n_dimensions", owner, minimum=2)
     check_integer(sphere_dimension, "sphere_dimension", owner, minimum=1, maximum=n_dimensions - 1)
     concentration = check_positive(concentration, "concentration", owner, or_zero=True)
-    _check_size(owner, n_samples * n_dimensions, n_dimensions * (sphere_dimension + 1))
     generator = as_random_state(random_state, owner)
     basis = _random_basis(n_dimensions, sphere_dimension + 1, mean_direction, generator)
     north = np.eye(sphere_dimension + 1)[0]
@@ -163,69 +158,12 @@ def make_spirals(
     noise = check_positive(noise, "noise", owner, or_zero=True)
     n_turns = check_positive(n_turns, "n_turns", owner, or_zero=True)
     check_flag(shuffle, "shuffle", owner)
-    _check_size(owner, 2 * n_samples)
     generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_arms, shuffle, generator)
     radius = 0.1 + 0.9 * np.sqrt(generator.uniform(size=n_samples))
     angle = 2 * np.pi * (n_turns * radius + labels / n_arms)
-    return _noisy_plane_points(radius, angle, noise, generator), labels
-
-
-def make_noisy_circles(
-    n_samples: int = 200,
-    n_circles: int = 2,
-    *,
-    noise: float = 0.05,
-    shuffle: bool = True,
-    random_state: int | RandomState | None = None,
-) -> Labelled:
-    r"""Draw concentric circles in the plane, one class per circle.
-
-    .. math::
-
-        x = \frac{c + 1}{C} \, \bigl(\cos \varphi, \sin \varphi\bigr) + \epsilon, \qquad
-        \varphi \sim U[0, 2 \pi), \qquad \epsilon \sim N(0, \sigma^2 I),
-
-    for circle c = 0, …, C - 1. The outermost circle has radius 1.
-
-    Parameters
-    ----------
-    n_samples : int, default=200
-        Number of points. Class sizes differ by at most one; the first classes are larger.
-    n_circles : int, default=2
-        Number C of circles.
-    noise : float, default=0.05
-        Standard deviation σ of the noise on each coordinate.
-    shuffle : bool, default=True
-        Shuffle the rows; otherwise they are sorted by class.
-    random_state : int, RandomState or None, default=None
-        Pass an int for reproducible data.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-        Points.
-    y : ndarray of shape (n_samples,)
-        Circle of each point, 0 (innermost) to n_circles - 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from orthodrome.datasets import make_noisy_circles
-    >>> X, y = make_noisy_circles(4, noise=0.0, shuffle=False, random_state=0)
-    >>> np.linalg.norm(X, axis=1).round(12).tolist()
-    [0.5, 0.5, 1.0, 1.0]
-    """
-    owner = "make_noisy_circles"
-    check_integer(n_circles, "n_circles", owner)
-    check_integer(n_samples, "n_samples", owner, minimum=n_circles)
-    noise = check_positive(noise, "noise", owner, or_zero=True)
-    check_flag(shuffle, "shuffle", owner)
-    _check_size(owner, 2 * n_samples)
-    generator = as_random_state(random_state, owner)
-    labels = _balanced_labels(n_samples, n_circles, shuffle, generator)
-    angle = generator.uniform(0.0, 2 * np.pi, size=n_samples)
-    return _noisy_plane_points((labels + 1) / n_circles, angle, noise, generator), labels
+    points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return points + noise * generator.standard_normal(points.shape), labels
 
 
 def make_landmark_shapes(
@@ -290,7 +228,6 @@ def make_landmark_shapes(
     check_integer(n_landmarks, "n_landmarks", owner, minimum=3)
     check_flag(shuffle, "shuffle", owner)
     variation = check_positive(variation, "variation", owner, or_zero=True)
-    _check_size(owner, 2 * n_samples * n_landmarks, 4 * n_classes * n_landmarks)
     generator = as_random_state(random_state, owner)
     templates = _shape_templates(n_classes, n_landmarks, generator)
     labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
@@ -330,17 +267,3 @@ def _balanced_labels(
     if shuffle:
         generator.shuffle(labels)
     return labels
-
-
-def _noisy_plane_points(
-    radius: Floats, angle: Floats, noise: float, generator: RandomState
-) -> Floats:
-    points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(points + noise * generator.standard_normal(points.shape))
-
-
-def _check_size(owner: str, *sizes: int) -> None:
-    """Raise a ValueError if an array would be too large."""
-    if max(sizes) > _MAX_ELEMENTS:
-        size = min(8 * max(sizes), 10**24)
-        raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; reduce the sizes.")

@@ -1,4 +1,4 @@
-"""Load a data set as a Bunch, arrays or data frames."""
+"""Load a data set as a Bunch or as arrays."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def load(
     *,
     data_home: Folder | None = None,
     return_X_y: bool = False,
-    as_frame: bool = False,
     verify: bool = True,
     download_if_missing: bool = True,
     verbose: bool = True,
@@ -87,10 +86,6 @@ def load(
         The data folder to search first. It is never written to.
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Return `data` as a pandas DataFrame and `target` as a Series (a DataFrame if there are
-        several targets), and add `frame`, which holds both. Landmarks and matrices are flattened
-        row by row; category columns are categorical.
     verify : bool, default=True
         Check the SHA-256 of the parsed arrays. With False, any local file of the same layout is
         accepted. Downloads are always checked.
@@ -139,7 +134,7 @@ def load(
         If the name is unknown, the file cannot be parsed, or its arrays are not those of the
         registry (the message has both hashes).
     ImportError
-        If an image is read without pillow, or `as_frame` is set without pandas.
+        If an image is read without pillow.
 
     Warns
     -----
@@ -153,8 +148,8 @@ def load(
     >>> wine.data.shape, wine.target_names.tolist()
     ((178, 13), ['1', '2', '3'])
     """
-    flags = {"return_X_y": return_X_y, "as_frame": as_frame, "verify": verify}
-    flags |= {"download_if_missing": download_if_missing, "verbose": verbose}
+    flags = {"return_X_y": return_X_y, "verify": verify, "verbose": verbose}
+    flags["download_if_missing"] = download_if_missing
     for flag, value in flags.items():
         check_flag(value, flag, "load")
     entry = find_entry(name, registry())
@@ -167,8 +162,6 @@ def load(
         if verify:
             advice = " Replace or remove the file, or pass verify=False to use it anyway."
             check_arrays(fields, entry, origin, advice)
-    if as_frame:
-        fields = with_frames(fields, entry)
     if return_X_y:
         return fields["data"], fields["target"]
     return Bunch(**fields, DESCR=_description(entry), filename=origin)
@@ -200,46 +193,3 @@ def _description(entry: DatasetEntry) -> str:
         f"{entry.title}\n\n{entry.description}\n\n"
         f"Source: {entry.source_url}\nLicence: {entry.license}\nPapers that use it: {papers}\n"
     )
-
-
-def with_frames(fields: dict[str, Any], entry: DatasetEntry) -> dict[str, Any]:
-    """Convert `data` and `target` to pandas objects, and add `frame`, which holds both.
-
-    Parameters
-    ----------
-    fields : dict
-        The fields of a Bunch, as returned by the readers.
-    entry : DatasetEntry
-        The data set, for error messages.
-
-    Returns
-    -------
-    fields : dict
-        The given fields with new `data` (a DataFrame with one row per sample; landmarks and
-        matrices are flattened row by row, category columns are categorical), `target` (a Series,
-        a DataFrame or None) and `frame`.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install 'orthodrome[data]'") from error
-    names = list(fields["feature_names"])
-    if not names:
-        raise ValueError(
-            f"The data set {entry.name!r} is one image, not a table of samples; load it with "
-            "as_frame=False."
-        )
-    rows = fields["data"].reshape(len(fields["data"]), -1)
-    data = pandas.DataFrame(rows, columns=names)
-    for name, codes in fields.get("categories", {}).items():
-        indices = data[name].fillna(-1).astype(int)  # -1 means missing
-        data[name] = pandas.Categorical.from_codes(indices, categories=list(codes))
-    target = fields["target"]
-    if target is None:
-        return fields | {"data": data, "frame": data}
-    if target.ndim == 1:
-        target = pandas.Series(target, name="target")
-    else:
-        target = pandas.DataFrame(target, columns=list(fields["target_names"]))
-    frame = pandas.concat([data, target], axis=1)
-    return fields | {"data": data, "target": target, "frame": frame}

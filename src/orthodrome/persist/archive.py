@@ -78,10 +78,7 @@ def save(
     >>> again.transform([[3.0]]) == model.transform([[3.0]])
     array([[ True]])
     """
-    target = check_path(path, "path", "save")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"{target.parent} is not a folder. Create it first.")
-    write_atomically(target, pack(model, notes))
+    write_atomically(check_path(path, "path", "save"), pack(model, notes))
 
 
 def load(path: str | os.PathLike[str], *, with_notes: bool = False) -> Any:

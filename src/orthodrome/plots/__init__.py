@@ -6,7 +6,6 @@
 :func:`sphere`                  unit vectors of R³ on a globe, such as those of kernel PGA
 :func:`shapes`                  planar shapes of each class, with their means
 :func:`shape_modes`             how shapes change along the modes of a decomposition
-:func:`karcher_objective`       the objective of the Karcher mean over the plane
 :func:`spectrum`                variance explained by each component, and the sum
 :func:`neighborhood`            fraction of nearest neighbours preserved
 :func:`confusion`               confusion matrix
@@ -24,7 +23,6 @@ from ._extras import MissingExtraError
 from .confusion import confusion
 from .curves import curves, neighborhood, spectrum
 from .images import images
-from .karcher import karcher_objective
 from .landmarks import shape_modes, shapes
 from .points import clusters, embedding
 from .sphere import sphere
@@ -36,7 +34,6 @@ __all__ = [
     "curves",
     "embedding",
     "images",
-    "karcher_objective",
     "neighborhood",
     "shape_modes",
     "shapes",

@@ -122,16 +122,8 @@ def sorted_classes(labels: Array) -> Array:
     except ValueError:
         keys = [math.nan]
     if not all(map(math.isfinite, keys)):
-        keys = [([_natural(part) for part in re.split("([0-9]+)", name)], name) for name in found]
+        keys = [(re.sub("[0-9]+", lambda run: run[0].zfill(20), name), name) for name in found]
     return found[sorted(range(len(found)), key=keys.__getitem__)]
-
-
-def _natural(part: str) -> tuple[int, str]:
-    """Return a sort key for a run of digits or of other characters."""
-    if not re.fullmatch("[0-9]+", part):
-        return 0, part
-    digits = part.lstrip("0")  # length first, then digits: int() rejects thousands of digits
-    return len(digits), digits
 
 
 def draw_points(

@@ -83,12 +83,6 @@ def confusion(
 
 def _check_classes(labels: ArrayLike | None, true: Array, predicted: Array) -> Array:
     classes = true[:0] if labels is None else label_array(labels, "labels", "confusion")
-    for name, array in (("y_pred", predicted), ("labels", classes)):
-        if _kind(array) != _kind(true) and array.size:
-            raise ValueError(
-                f"y_true and {name} of confusion must both be text, or both numbers, or both "
-                f"dates; got {true.dtype} and {array.dtype}."
-            )
     found = np.union1d(true, predicted)
     if labels is None:
         return found
@@ -99,11 +93,6 @@ def _check_classes(labels: ArrayLike | None, true: Array, predicted: Array) -> A
             f"and y_pred; missing: {unknown}."
         )
     return classes
-
-
-def _kind(labels: Array) -> str:
-    """Return the kind of labels; labels of the same kind can be sorted together."""
-    return labels.dtype.kind if labels.dtype.kind in "USMm" else "number"
 
 
 def _counts(true: Array, predicted: Array, classes: Array) -> NDArray[np.intp]:

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_choice, check_flag, check_positive
+from .._core.checks import check_choice, check_flag
 from .._core.types import Floats
 from ._classes import check_row
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
 from .palette import ACCENT, MAIN, class_style, line_style
 
 _ZERO_BELOW = 0.5  # if a curve falls below this, the axis of neighbourhoods begins at 0
-_MIN_RANGE = 0.01  # minimum range of that axis, so as not to exaggerate differences
 _TOL = 1e-9
 
 
@@ -134,13 +133,13 @@ def neighborhood(
     curves: Mapping[str, ArrayLike],
     *,
     xscale: str = "linear",
-    bottom: float | None = None,
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
     r"""Draw the fraction of κ nearest neighbours that embeddings preserve.
 
-    A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`.
+    A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`. If no curve
+    falls below 0.5, the vertical axis begins below the lowest curve, and its label says so.
 
     Parameters
     ----------
@@ -150,9 +149,6 @@ def neighborhood(
     xscale : {"linear", "log"}, default="linear"
         "log" gives small neighbourhoods as much space as large ones, like
         :func:`orthodrome.metrics.neighborhood_area`.
-    bottom : float in [0, 1), optional
-        Lower end of the vertical axis; the upper end is 1. By default, 0 if a curve falls below
-        0.5. Otherwise, the axis begins a little below the lowest curve, and its label says so.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     title : str, optional
@@ -175,12 +171,20 @@ def neighborhood(
     ... }
     >>> fig = plots.neighborhood(kept, xscale="log")
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
-    ['2 components', '3 components', 'random, from κ = 154']
+    ['2 components', '3 components', 'random, from κ = 142']
     """
     check_choice(xscale, ("linear", "log"), "xscale", "neighborhood")
-    rows = _check_curves(curves)
-    others = len(next(iter(rows.values())))
-    low = _bottom(rows, bottom)
+    if not isinstance(curves, Mapping) or not curves:
+        raise ValueError("curves of neighborhood must be a non-empty mapping, {name: fractions}.")
+    rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
+    lengths = {name: len(row) for name, row in rows.items()}
+    others = max(lengths.values())
+    if min(lengths.values()) < others:
+        raise ValueError(
+            f"curves of neighborhood must have equal lengths, for the same data; got {lengths}."
+        )
+    lowest = min(float(row.min()) for row in rows.values())
+    low = np.floor(10 * lowest - _TOL) / 10 if lowest >= _ZERO_BELOW else 0.0
     start = f"from κ = {int(np.ceil(low * others))}" if low > 0 else "κ/(N − 1)"
     names = [*rows, f"random, {start}"]
     ax = axes_of(ax, (4.8, 3.3 + 0.2 * len(names)))
@@ -196,43 +200,16 @@ def neighborhood(
     return set_title(ax, title, loc="left", pad=pad)
 
 
-def _check_curves(curves: Mapping[str, ArrayLike]) -> dict[str, Floats]:
-    if not isinstance(curves, Mapping) or not curves:
-        raise ValueError(
-            "curves of neighborhood must be a mapping, {name: Q(1), …, Q(n - 1)}, with at least "
-            f"one curve; got {type(curves).__name__}."
-        )
-    rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
-    lengths = {name: len(row) for name, row in rows.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            f"curves of neighborhood must have equal lengths, for the same data; got {lengths}."
-        )
-    return rows
-
-
 def _check_fractions(curve: ArrayLike, name: str) -> Floats:
     row = check_row(curve, f"curves[{name!r}]", "neighborhood")
     # N, and so the random line, is computed from the length of the curve
-    if len(row) < 2 or row.min() < 0 or row.max() > 1 + _TOL or abs(row[-1] - 1) > _TOL:
+    if row.min() < 0 or abs(row.max() - 1) > _TOL or abs(row[-1] - 1) > _TOL:
         raise ValueError(
             f"curves[{name!r}] of neighborhood must be fractions Q(1), …, Q(n - 1) from 0 to 1, "
-            f"the last 1; got {len(row)} from {row.min():g} to {row.max():g}, the last "
-            f"{row[-1]:g}. Pass the whole result of neighborhood_preservation."
+            f"the last 1; got values from {row.min():g} to {row.max():g}, the last {row[-1]:g}. "
+            "Pass the whole result of neighborhood_preservation."
         )
     return row
-
-
-def _bottom(rows: dict[str, Floats], bottom: float | None) -> float:
-    """Return the lower end of the axis: 0, or a round number just below the lowest curve."""
-    if bottom is not None:
-        return check_positive(bottom, "bottom", "neighborhood", or_zero=True, maximum=0.999)
-    lowest = min(float(row.min()) for row in rows.values())
-    if lowest < _ZERO_BELOW:
-        return 0.0
-    extent = max(1.1 * (1 - lowest), _MIN_RANGE)
-    unit = 10.0 ** np.floor(np.log10(extent) - 1)
-    return float(np.round(1 - np.ceil(extent / unit - _TOL) * unit, 12))
 
 
 def spectrum(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, numbers_expected
 from .._core.types import Array
-from ._matplotlib import Figure, figure_of, require_matplotlib
+from ._matplotlib import Figure, figure_of
 
 _WIDTH = 5.0
 
@@ -58,11 +58,6 @@ def images(
     'digits'
     """
     stacks = _check_rows(rows, shape)
-    if not isinstance(cmap, str) or cmap not in require_matplotlib().colormaps:
-        raise ValueError(
-            f"cmap of images must be the name of a matplotlib colour map, such as 'gray'; got "
-            f"{cmap!r}."
-        )
     if limits is None and all(stack.ndim == 4 for stack in stacks.values()):
         limits = (0.0, 1.0)
     elif limits is None:

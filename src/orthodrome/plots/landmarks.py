@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.checks import check_integer, check_number, check_positive
+from .._core.checks import check_integer, check_positive
 from .._core.types import Array, Floats, Indices
 from ..spaces import as_points, extrinsic_mean, procrustes_align
 from ._classes import check_labels, check_row, classes_of, is_continuous
@@ -27,7 +27,6 @@ def shapes(
     labels: ArrayLike | None = None,
     *,
     links: ArrayLike | None = None,
-    turn: float = 0.0,
     n_columns: int = 4,
     figure: Figure | None = None,
     title: str | None = None,
@@ -47,8 +46,6 @@ def shapes(
     links : array-like of shape (m, 2), optional
         Pairs of landmarks, numbered from 0, to join by lines; empty for points only. By default,
         landmarks are joined in their order, and the last one to the first.
-    turn : float, default=0
-        Rotation of all shapes in degrees, anticlockwise.
     n_columns : int, default=4
         Maximum number of panels in a row.
     figure : matplotlib Figure, optional
@@ -75,7 +72,7 @@ def shapes(
     panels = _panels(labels, len(points))
     check_integer(n_columns, "n_columns", "shapes")
     order, style = _joined(points.shape[1], links, "shapes")
-    aligned = _rotate(procrustes_align(points), turn, "shapes")
+    aligned = procrustes_align(points)
     groups = [aligned[chosen] for _, chosen, *_ in panels]
     means = [_mean_of(group) for group in groups]
     drawn = [group[:: -(-len(group) // _MAX_DRAWN)] for group in groups]
@@ -106,7 +103,6 @@ def shape_modes(
     n_steps: int = 5,
     magnification: ArrayLike = 1.0,
     links: ArrayLike | None = None,
-    turn: float = 0.0,
     figure: Figure | None = None,
     title: str | None = None,
 ) -> Figure:
@@ -132,8 +128,6 @@ def shape_modes(
         Pairs of landmarks, numbered from 0, to join by lines. If empty, lines join each landmark
         to its place in the middle shape. By default, landmarks are joined in their order, and the
         last one to the first.
-    turn : float, default=0
-        Rotation of all shapes in degrees, anticlockwise.
     figure : matplotlib Figure, optional
         Figure to draw into; a new one if absent.
     title : str, optional
@@ -173,7 +167,6 @@ def shape_modes(
         )
     factors = np.broadcast_to(factors, len(aligned))
     aligned = middle + factors[:, None, None, None] * (aligned - middle)
-    aligned = _rotate(aligned, turn, "shape_modes")
     figure = figure_of(figure, (1.9 * n_steps, 1.9 * len(aligned) + 0.3), title)
     axes = figure.subplots(len(aligned), n_steps, squeeze=False)
     box, ratios = _box(aligned), getattr(model, "explained_variance_ratio_", None)
@@ -251,12 +244,6 @@ def _preimages(model: Any, n_modes: int, amounts: Floats) -> Array:
     for mode, row in enumerate(coordinates):
         row[:, mode] = amounts * spread[mode]
     return model.inverse_transform(coordinates.reshape(-1, n_components))
-
-
-def _rotate(points: Array, degrees: float, owner: str) -> Array:
-    angle = np.radians(check_number(degrees, "turn", owner))
-    matrix = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
-    return points @ matrix
 
 
 def _joined(k: int, links: ArrayLike | None, owner: str) -> tuple[Indices, dict[str, Any]]:

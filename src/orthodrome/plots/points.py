@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import check_finite_vector, check_integer, numbers_expected
+from .._core.checks import check_finite_vector, check_integer, check_numbers
 from .._core.types import Array, Floats
 from ._classes import EDGE, check_labels, check_points, class_legend, draw_points, marker_area
 from ._matplotlib import Axes, Figure, axes_of, set_title
@@ -20,7 +20,6 @@ _MAX_LINES = 16  # maximum number of clusters in the legend
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 _LEGEND_STAR = 80.0
-_ROUNDING = 1e-6  # rounding error of probabilities in float32
 
 
 def embedding(
@@ -114,13 +113,13 @@ def clusters(
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
         up to 100 clusters, no two look the same. The legend lists the clusters with their numbers
-        of points. If there are more than 16 clusters, the smallest share one line.
+        of points. If there are more than 16 clusters, it lists the largest ones.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.
     proba : array-like of shape (n_samples,) or (n_samples, n_clusters), optional
-        Probability that each point belongs to its cluster, or to each cluster in the order of
-        `centers`, as ``predict_proba`` returns it. Points fade as it approaches 1 / n_clusters.
+        Probability that each point belongs to its cluster, or to each cluster, as
+        ``predict_proba`` returns it. Points fade as it approaches 1 / n_clusters.
     ax : matplotlib Axes, optional
         Axes to draw into; a new figure if absent.
     title : str, optional
@@ -153,21 +152,28 @@ def clusters(
     ['0 (50)', '1 (61)', '2 (39)', 'centre']
     """
     points = check_points(Z, "Z", "clusters", 2)
-    positions = None if centers is None else check_points(centers, "centers", "clusters", 2)
-    if positions is not None and positions.shape[1] != points.shape[1]:
+    array = check_labels(labels, len(points), "clusters", "Z", limited=False)
+    names, index = np.unique(array, return_inverse=True)
+    positions = None
+    if centers is not None:
+        n_columns = points.shape[1]
+        positions = check_points(centers, "centers", "clusters", n_columns, exactly=True)
+    if positions is not None and np.issubdtype(array.dtype, np.integer) and names[0] >= 0:
+        names, index = np.arange(max(len(positions), names[-1] + 1)), array
+    if positions is not None and len(positions) != len(names):
         raise ValueError(
-            f"centers of clusters must have {points.shape[1]} columns, like Z; got "
-            f"{positions.shape[1]}. Transform both to the same coordinates."
+            f"centers of clusters must have one row for each of the {len(names)} clusters; got "
+            f"{len(positions)}."
         )
-    probabilities = None if proba is None else _check_probabilities(proba, len(points))
-    names, index = _check_clusters(labels, len(points), positions, probabilities)
-    n_lines = 3 + min(len(names), _MAX_LINES)  # with a title, a centre and a faint point
-    ax = axes_of(ax, (4.8, max(3.8, 0.26 * n_lines)))
-    opacity = _opacity(probabilities, index, len(names))
-    drawn = _draw_members(ax, points, index, opacity, len(names), marker_area(len(points), size))
+    opacity = _opacity(proba, len(points), len(names))
     sizes = np.bincount(index, minlength=len(names))
-    handles, lines = _legend_lines(ax, drawn, names, sizes)
-    if probabilities is not None:
+    listed = np.sort(np.argsort(-sizes, kind="stable")[:_MAX_LINES])
+    n_lines = 3 + len(listed)  # with a title, a centre and a faint point
+    ax = axes_of(ax, (4.8, max(3.8, 0.26 * n_lines)))
+    drawn = _draw_members(ax, points, index, opacity, len(names), marker_area(len(points), size))
+    handles = [drawn[i] for i in listed]
+    lines = [f"{names[i]} ({sizes[i]})" for i in listed]
+    if proba is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
         lines.append("faint: unsure")
     if positions is not None:
@@ -180,61 +186,19 @@ def clusters(
     return set_title(ax, title)
 
 
-# ---------------------------------------------------------------------------- checks
-
-
-def _check_probabilities(proba: ArrayLike, n_samples: int) -> Array:
-    with numbers_expected(proba, "proba", "clusters"):
-        values = np.asarray(proba, dtype=np.float64)
-    if values.ndim not in (1, 2) or len(values) != n_samples:
+def _opacity(proba: ArrayLike | None, n_samples: int, n_clusters: int) -> Floats:
+    """Return the opacity of each point, which grows with the probability of its cluster."""
+    if proba is None or n_clusters == 1:
+        return np.full(n_samples, _MAX_OPACITY)
+    values = check_numbers(proba, "proba", "clusters", ensure_2d=False, dtype=np.float64)
+    membership = values if values.ndim == 1 else values.max(axis=1)
+    if len(membership) != n_samples:
         raise ValueError(
             f"proba of clusters must have {n_samples} rows, one per row of Z; got shape "
             f"{values.shape}."
         )
-    if not (values.min() >= -_ROUNDING and values.max() <= 1 + _ROUNDING):  # NaN is invalid
-        raise ValueError(
-            f"proba of clusters must be from 0 to 1; got {values.min():g} to "
-            f"{values.max():g}. Divide each row of responsibilities by its sum."
-        )
-    return values
-
-
-def _check_clusters(
-    labels: ArrayLike, n_samples: int, positions: Array | None, proba: Array | None
-) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of the clusters, in the order of centres, and the cluster of each point."""
-    array = check_labels(labels, n_samples, "clusters", "Z", limited=False)
-    found, index = np.unique(array, return_inverse=True)
-    numbers = [] if positions is None else [len(positions)]
-    numbers += [] if proba is None or proba.ndim == 1 else [proba.shape[1]]
-    if len(set(numbers)) > 1:
-        raise ValueError(
-            f"centers and proba of clusters must have one entry per cluster; got {numbers[0]} rows "
-            f"and {numbers[1]} columns."
-        )
-    n_clusters = numbers[0] if numbers else len(found)
-    is_number = np.issubdtype(array.dtype, np.integer) and found[0] >= 0 and found[-1] < n_clusters
-    if numbers and is_number:
-        found, index = np.arange(n_clusters), array.astype(np.intp)
-    elif len(found) != n_clusters:
-        raise ValueError(
-            f"labels of clusters must be integers from 0 to {n_clusters - 1}, or have "
-            f"{n_clusters} different values, one for each of the centers or columns of proba; got "
-            f"{len(found)} values from {found[0]} to {found[-1]}."
-        )
-    return [str(label) for label in found], index
-
-
-# ---------------------------------------------------------------------------- drawing
-
-
-def _opacity(proba: Array | None, index: NDArray[np.intp], n_clusters: int) -> Floats:
-    """Return the opacity of each point, which grows with its probability."""
-    if proba is None or n_clusters == 1:
-        return np.full(len(index), _MAX_OPACITY)
-    membership = proba[np.arange(len(index)), index] if proba.ndim == 2 else proba
     above_chance = np.clip((membership - 1 / n_clusters) / (1 - 1 / n_clusters), 0.0, 1.0)
-    return _MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * above_chance.astype(np.float64)
+    return _MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * above_chance
 
 
 def _draw_members(
@@ -256,19 +220,6 @@ def _draw_members(
         x, y = points[chosen, :2].T
         handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
     return handles
-
-
-def _legend_lines(
-    ax: Axes, handles: list[PathCollection], names: list[str], sizes: NDArray[np.intp]
-) -> tuple[list[PathCollection], list[str]]:
-    """Return the handles and texts of the legend; small clusters may share one line."""
-    lines = [f"{name} ({count})" for name, count in zip(names, sizes, strict=True)]
-    if len(lines) <= _MAX_LINES:
-        return handles, lines
-    largest = np.sort(np.argsort(-sizes, kind="stable")[: _MAX_LINES - 1])
-    others = f"{len(lines) - len(largest)} others ({sizes.sum() - sizes[largest].sum()})"
-    handles = [*(handles[i] for i in largest), ax.scatter([], [], facecolor="white", **EDGE)]
-    return handles, [*(lines[i] for i in largest), others]
 
 
 def _draw_centers(ax: Axes, positions: Array) -> PathCollection:

@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
-from .._core.files import Content, write_together
+from .._core.files import write_atomically
 from .._core.machine import versions as versions
 from ._matplotlib import Figure, svg
 
@@ -94,7 +94,7 @@ class Picture:
     Attributes
     ----------
     name : str
-        File name without the suffix, if the picture is also written to a file.
+        Short name of the picture.
     data : bytes
         Content of an SVG file by matplotlib, or of a PNG or GIF file.
     alt : str
@@ -167,14 +167,6 @@ class Table:
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[Any]]
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.header):
-                raise ValueError(
-                    f"Table {self.caption!r} has {len(self.header)} columns, but a row has "
-                    f"{len(row)} cells: {row!r}."
-                )
 
     def html(self) -> str:
         """Return a table that scrolls if it is too wide."""
@@ -252,7 +244,6 @@ def write_report(
     sections: Sequence[Section],
     *,
     lead: str = "",
-    write_pictures: bool = False,
 ) -> Path:
     """Write a page atomically.
 
@@ -266,9 +257,6 @@ def write_report(
         The sections of the page.
     lead : str, default=""
         Paragraph below the title, such as the main result.
-    write_pictures : bool, default=False
-        Also write each picture as a file, such as ``name.svg``, into the same folder. The
-        page does not need these files.
 
     Returns
     -------
@@ -279,16 +267,7 @@ def write_report(
     target.parent.mkdir(parents=True, exist_ok=True)
     # A file name that is not UTF-8 contains lone surrogates; write them as question marks.
     page = render_report(title, sections, lead=lead).encode("utf-8", errors="replace")
-    contents: dict[str | os.PathLike[str], Content] = {target: page}
-    if write_pictures:
-        pictures = [picture for section in sections for picture in section.pictures()]
-        names = [picture.name for picture in pictures]
-        is_plain = all(name and Path(name).name == name for name in names)
-        if not is_plain or len(set(names)) < len(names):
-            raise ValueError(f"Pictures of a report must have unique, plain names; got {names}.")
-        for picture in pictures:
-            contents[target.parent / f"{picture.name}.{picture.ending}"] = picture.data
-    write_together(contents)
+    write_atomically(target, page)
     return target
 
 

@@ -14,7 +14,6 @@ y2, … Results have the form of the input. Errors count specimens and landmarks
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -89,19 +88,9 @@ def form_of(X: Any) -> str:
 
 
 def as_dense(X: Any, name: str, kind: str) -> Array:
-    """Return X as an array; raise if it is sparse, masked or has samples of different shapes."""
+    """Return X as an array; raise if it is sparse, masked or ragged."""
     if scipy.sparse.issparse(X):
         raise TypeError(f"Sparse data was passed for {name}, but {kind} must be dense.")
-    if isinstance(X, (list, tuple)):
-        shapes: list[tuple[int, ...]] = []
-        with suppress(ValueError):  # lists of unequal length, see below
-            shapes = [np.shape(sample) for sample in X]
-        different = [index for index, shape in enumerate(shapes) if shape != shapes[0]]
-        if different:
-            raise ValueError(
-                f"{name} holds {kind} of different shapes: {shapes[different[0]]} at "
-                f"{different[0]}, {shapes[0]} at 0. All must have the same shape."
-            )
     return as_array(X, name, f"the {kind}")
 
 

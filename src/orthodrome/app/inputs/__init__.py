@@ -12,10 +12,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +148,6 @@ def read_data(
     >>> data.columns, data.labels.tolist()
     (('length', 'width'), ['edulis', 'caerulea'])
     """
-    begin = time.perf_counter()
     found = _open(
         path,
         label=label,
@@ -160,8 +157,7 @@ def read_data(
         keep_negative=keep_negative,
     )
     _check_rules(found, missing, text, fix_mirrored)
-    data = _clean(found, missing, text, columns is not None, fix_mirrored)
-    return replace(data, read_seconds=time.perf_counter() - begin)
+    return _clean(found, missing, text, columns is not None, fix_mirrored)
 
 
 def read_description(
@@ -184,7 +180,6 @@ def read_description(
     Description
         The data, what the columns hold, and why other commands would stop.
     """
-    begin = time.perf_counter()
     found = _open(path, **options)
     chosen, problem = options.get("columns") is not None, ""
     _check_rules(found, missing, text, fix_mirrored)
@@ -194,8 +189,6 @@ def read_description(
     except InputError as error:
         problem = str(error)
         data = _usable(found, chosen, fix_mirrored)
-    if data is not None:
-        data = replace(data, read_seconds=time.perf_counter() - begin)
     columns = describe_columns(found, text, chosen)
     return Description(found.path, data, columns, problem, len(found.ids))
 

@@ -106,6 +106,11 @@ def is_missing_label(text: str) -> bool:
     return not text or text.lower() == "nan"
 
 
+def unlabelled_rows(labels: Sequence[str] | NDArray[np.str_] | None, n: int) -> NDArray[np.bool_]:
+    """Return which of n rows lack a label; none if there are no labels at all."""
+    return np.array([is_missing_label(t) for t in (["known"] * n if labels is None else labels)])
+
+
 def check_labels(path: str, texts: Sequence[str], column: str) -> NDArray[np.str_]:
     """Return the labels of all rows; raise if one is missing."""
     for row, text in enumerate(texts, start=1):

@@ -54,7 +54,8 @@ def clean(
     Data
         The numbers, with notes on what was left out or filled in.
     """
-    _check(raw)
+    if raw.problem:
+        raise InputError(raw.problem)
     text = text or ("error" if chosen else "ignore")
     fills = missing in ("mean", "median")
     filling = "mean" if missing == "mean" else "median"
@@ -62,7 +63,7 @@ def clean(
     _fit(cleaner, raw, raw.values)
     notes = [*_column_notes(cleaner, raw), *_value_notes(cleaner, raw)]
     cells = cleaner.missing_cells(raw.values)
-    gaps, unlabelled = _incomplete(cells, raw), _unlabelled(raw)
+    gaps, unlabelled = _incomplete(cells, raw), checks.unlabelled_rows(raw.labels, len(raw.ids))
     keep = ~unlabelled if fills else ~(gaps | unlabelled)
     if np.any(gaps | unlabelled):
         columns = [name for name, each in cells.items() if each.any()]
@@ -74,7 +75,8 @@ def clean(
 
 def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
     """Return new rows as numbers, treated like the training data."""
-    _check(raw)
+    if raw.problem:
+        raise InputError(raw.problem)
     notes = []
     cells = cleaner.missing_cells(raw.values)
     n_gaps = _incomplete(cells, raw).sum()
@@ -90,7 +92,7 @@ def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:
                 f"Column {quote(name)} has values that are not in the training data; they match "
                 f"no known category: {format_names(sorted(values), 5)}."
             )
-    unlabelled = _unlabelled(raw)
+    unlabelled = checks.unlabelled_rows(raw.labels, len(raw.ids))
     if unlabelled.any():
         where = f"{raw.path}, {raw.locate(int(np.argmax(unlabelled)))}"
         raise checks.missing_label(where, raw.label_name or "")
@@ -144,20 +146,9 @@ def _fit(cleaner: TableCleaner, raw: RawTable, values: Any) -> None:
         raise InputError(f"{raw.path}: {text}") from None
 
 
-def _check(raw: RawTable) -> None:
-    """Raise if a number is infinite or has a typing error."""
-    if raw.problem:
-        raise InputError(raw.problem)
-
-
 def _incomplete(cells: dict[str, NDArray[np.bool_]], raw: RawTable) -> NDArray[np.bool_]:
     """Return which rows have a missing cell."""
     return np.any([np.zeros(len(raw.ids), dtype=bool), *cells.values()], axis=0)
-
-
-def _unlabelled(raw: RawTable) -> NDArray[np.bool_]:
-    labels = raw.labels if raw.labels is not None else ["known"] * len(raw.ids)
-    return np.array([checks.is_missing_label(label) for label in labels], dtype=bool)
 
 
 def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:

@@ -80,8 +80,6 @@ class Data:
         Name of the column with the ids, if any.
     notes : tuple of str
         Remarks on how the file was read, for example its encoding or a missing header.
-    read_seconds : float
-        Time to read the file; 0 if the data were not read from a file.
     cleaner : TableCleaner or None
         What turned the columns of the file into numbers; None for landmarks and arrays of numbers.
     reflected : tuple of str
@@ -109,7 +107,6 @@ class Data:
     label_name: str | None = None
     id_name: str | None = None
     notes: tuple[str, ...] = ()
-    read_seconds: float = 0.0
     cleaner: TableCleaner | None = None
     reflected: tuple[str, ...] = ()
     links: Indices | None = None

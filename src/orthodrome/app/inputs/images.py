@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..._core.checks import check_numbers
 from ..._core.files import write_atomically
 from ..._core.pictures import image_size_error
 from ..._core.types import Floats
@@ -89,13 +90,11 @@ def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:
 
 def encode_image(image: ArrayLike, suffix: str = ".png") -> bytes:
     """Return an image as the bytes of a PNG or JPEG file."""
-    values = np.asarray(image, dtype=np.float64)
-    if not (values.ndim == 2 or (values.ndim == 3 and values.shape[2] == 3)) or not values.size:
+    values = check_numbers(image, "image", "write_image", dtype=np.float64, allow_nd=True)
+    if values.ndim != 2 and values.shape[2:] != (3,):
         raise ValueError(
             f"image of write_image must have the shape (h, w) or (h, w, 3); got {values.shape}."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("image of write_image must be finite; it has NaN or infinite values.")
     pillow = _require_pillow()
     pixels = np.round(np.clip(values, 0.0, 1.0) * 255).astype(np.uint8)
     buffer = io.BytesIO()

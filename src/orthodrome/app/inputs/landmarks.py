@@ -149,8 +149,7 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
     if missing == "estimate":
         data = _estimated(data, None)
     gaps = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
-    labels = data.labels if data.labels is not None else ["known"] * len(data)
-    unlabelled = np.array([checks.is_missing_label(label) for label in labels])
+    unlabelled = checks.unlabelled_rows(data.labels, len(data))
     incomplete, n = gaps | unlabelled, len(data)
     if not incomplete.any():
         return data

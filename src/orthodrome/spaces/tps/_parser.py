@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import deque
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._core.checks import check_path
 from ..._core.types import Floats
 
 FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
@@ -38,26 +38,11 @@ def number_and_index(kind: str, index: int) -> str:
 
 def name_and_text(source: Any) -> tuple[str, str]:
     """Return the name and the text of a file, given as a path or an open file."""
-    try:
-        if hasattr(source, "read"):
-            name = str(getattr(source, "name", "<text>"))
-            content = source.read()
-        elif isinstance(source, str | os.PathLike):
-            name = str(Path(source))
-            content = Path(source).read_bytes()
-        else:
-            raise ValueError(
-                f"path of read_tps must be a path or an open text file; got {source!r}."
-            )
-    except UnicodeDecodeError as problem:
-        raise ValueError(
-            f"{name} is not in the encoding it was opened with ({problem}); pass its path, or "
-            "open it with encoding='latin-1'."
-        ) from None
-    except IsADirectoryError:
-        raise ValueError(f"{name} is a folder, not a TPS file; pass the path of a file.") from None
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no TPS file {name}; check the path.") from None
+    if hasattr(source, "read"):
+        name, content = str(getattr(source, "name", "<text>")), source.read()
+    else:
+        name = str(check_path(source, "path", "read_tps"))
+        content = Path(name).read_bytes()
     if not isinstance(content, bytes):
         return name, content
     try:
@@ -95,10 +80,6 @@ class Specimen:
     def label(self) -> str:
         """The label in error messages."""
         return f"specimen {self.name!r} (index {self.index})"
-
-    def coordinates(self, *, with_curves: bool) -> Floats:
-        """Return the landmarks and, with `with_curves`, the points of the curves after them."""
-        return np.concatenate([b.coordinates for b in self.blocks[: None if with_curves else 1]])
 
 
 class Parser:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass
 from typing import Literal, TextIO
@@ -10,7 +9,7 @@ from typing import Literal, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.checks import check_choice, check_flag
+from ..._core.checks import check_choice
 from ..._core.types import Floats
 from ..landmark_text import match_labels
 from ._parser import RESERVED, Parser, Specimen, name_and_text, number_and_index
@@ -29,10 +28,10 @@ class TPSFile:
     images : list of str or None
         The IMAGE of each specimen.
     scales : ndarray of shape (n,)
-        The SCALE of each specimen in the file, NaN if it has none.
+        The SCALE of each specimen, NaN if it has none. Landmarks are not multiplied by it; use
+        ``landmarks * scales[:, None, None]``.
     curves : list of lists of ndarray of shape (m, 2) or (m, 3)
-        The curves of each specimen, NaN where a point is missing; empty if they were appended to
-        the landmarks.
+        The curves of each specimen, NaN where a point is missing.
     comments : list of str or None
         The COMMENT of each specimen; several are joined by line breaks.
     other : list of dict
@@ -89,10 +88,8 @@ class TPSFile:
 def read_tps(
     path: str | os.PathLike[str] | TextIO,
     *,
-    apply_scale: bool = False,
     missing: Literal["error", "nan"] = "error",
     negative: Literal["missing", "keep"] = "missing",
-    curves: Literal["drop", "append"] = "drop",
 ) -> TPSFile:
     r"""Read landmarks and other fields of a TPS file.
 
@@ -100,16 +97,11 @@ def read_tps(
     ----------
     path : str, path-like or open text file
         The file, in UTF-8 or else Latin-1.
-    apply_scale : bool, default=False
-        Multiply landmarks and curves by the specimen's SCALE, which all specimens must have.
-        `scales` of the result are not changed.
     missing : {"error", "nan"}, default="error"
         Raise an error for missing landmarks, or return NaN. Missing points of curves are always
-        NaN, except with ``curves="append"``, which treats them as landmarks.
+        NaN.
     negative : {"missing", "keep"}, default="missing"
         Meaning of negative coordinates; see Notes.
-    curves : {"drop", "append"}, default="drop"
-        Append the points of the curves to `landmarks`, or return them in `curves` only.
 
     Returns
     -------
@@ -152,8 +144,8 @@ def read_tps(
     negative is missing too: programs such as tpsDig mark missing landmarks in this way. However,
     aligned or centred landmarks may be negative. If the file also has a point with coordinates of
     both signs, or if no point would be left, negative numbers may be positions. Such a landmark is
-    then an error for any value of `missing`; such a point of a curve is kept, unless curves are
-    appended. ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps them
+    then an error for any value of `missing`; such a point of a curve is kept.
+    ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps them
     by default; with ``negNA=TRUE`` each negative coordinate is treated as missing.) The default
     here is an error because a landmark at (-1, -1) would silently distort a shape.
 
@@ -175,79 +167,68 @@ def read_tps(
     >>> leaf.ids
     ['leaf_1']
     """
-    check_flag(apply_scale, "apply_scale", "read_tps")
     check_choice(missing, ("error", "nan"), "missing", "read_tps")
     check_choice(negative, ("missing", "keep"), "negative", "read_tps")
-    check_choice(curves, ("drop", "append"), "curves", "read_tps")
     parser = Parser(*name_and_text(path))
     specimens = parser.specimens()
-    appended = curves == "append"
-    _check_uniform(parser, specimens, appended)
-    negative_is_missing = negative == "missing" and _negative_is_missing(
-        parser, specimens, appended
-    )
+    _check_uniform(parser, specimens)
+    negative_is_missing = negative == "missing" and _negative_is_missing(parser, specimens)
     for specimen in specimens:
-        _mark_missing(parser, specimen, negative_is_missing, missing == "error", appended)
-        if apply_scale:
-            _apply_scale(parser, specimen)
+        _mark_missing(parser, specimen, negative_is_missing, missing == "error")
     return TPSFile(
-        landmarks=np.stack([specimen.coordinates(with_curves=appended) for specimen in specimens]),
+        landmarks=np.stack([specimen.blocks[0].coordinates for specimen in specimens]),
         ids=[specimen.name for specimen in specimens],
         images=[specimen.fields.get("IMAGE") or None for specimen in specimens],
         scales=np.array([specimen.scale for specimen in specimens]),
-        curves=[[] if appended else [b.coordinates for b in s.blocks[1:]] for s in specimens],
+        curves=[[block.coordinates for block in s.blocks[1:]] for s in specimens],
         comments=[specimen.fields.get("COMMENT") or None for specimen in specimens],
         other=[{key: s.fields[key] for key in s.fields if key not in RESERVED} for s in specimens],
     )
 
 
-def _check_uniform(parser: Parser, specimens: list[Specimen], with_curves: bool) -> None:
+def _check_uniform(parser: Parser, specimens: list[Specimen]) -> None:
     """Raise unless all specimens have as many landmarks and dimensions as the first one."""
-    shapes = [specimen.coordinates(with_curves=with_curves).shape for specimen in specimens]
+    shapes = [specimen.blocks[0].coordinates.shape for specimen in specimens]
     for specimen, shape in zip(specimens, shapes, strict=True):
         if shape != shapes[0]:
-            points = "landmarks and points of curves" if with_curves else "landmarks"
             raise parser.error(
                 specimen.field_lines["LM"],
-                f"{specimen.label} has {shape[0]} {points} in {shape[1]} dimensions, but the first "
-                f"specimen, {specimens[0].name!r}, has {shapes[0][0]} in {shapes[0][1]}; all must "
-                "have the same number",
+                f"{specimen.label} has {shape[0]} landmarks in {shape[1]} dimensions, but the "
+                f"first specimen, {specimens[0].name!r}, has {shapes[0][0]} in {shapes[0][1]}; all "
+                "must have the same number",
             )
 
 
-def _mark_missing(
-    parser: Parser, specimen: Specimen, negative: bool, raises: bool, with_curves: bool
-) -> None:
+def _mark_missing(parser: Parser, specimen: Specimen, negative: bool, raises: bool) -> None:
     """Set missing points to NaN, or raise; with `negative`, negative points are missing."""
     for index, block in enumerate(specimen.blocks):
         points = block.coordinates
         below = negative & ~(points >= 0).any(axis=1)
         absent = np.asarray(below | np.isnan(points).any(axis=1))
-        if raises and absent.any() and (with_curves or not index):
+        if raises and absent.any() and not index:
             row = int(np.argmax(absent))
-            what = number_and_index("point" if index else "landmark", row)
-            curve = f" of {number_and_index('curve', index - 1)}" if index else ""
             raise parser.error(
                 block.lines[row],
-                f"{what}{curve} of {specimen.label} is missing; pass missing='nan' to read it as "
-                "NaN, or negative='keep' if negative coordinates are positions",
+                f"{number_and_index('landmark', row)} of {specimen.label} is missing; pass "
+                "missing='nan' to read it as NaN, or negative='keep' if negative coordinates are "
+                "positions",
             )
         points[absent] = np.nan
 
 
-def _negative_is_missing(parser: Parser, specimens: list[Specimen], with_curves: bool) -> bool:
+def _negative_is_missing(parser: Parser, specimens: list[Specimen]) -> bool:
     """Return whether negative coordinates mark missing points; raise if they may be positions."""
     blocks = [
         (index, block) for specimen in specimens for index, block in enumerate(specimen.blocks)
     ]
     points = np.concatenate([block.coordinates for _, block in blocks])
     lines = [number for _, block in blocks for number in block.lines]
-    wanted = [with_curves or not index for index, block in blocks for _ in block.lines]
+    is_landmark = [not index for index, block in blocks for _ in block.lines]
     has_negative, has_positive = (points < 0).any(axis=1), (points >= 0).any(axis=1)
     mixed = has_negative & has_positive
     if has_positive.any() and not mixed.any():
         return True
-    suspect = has_negative & ~has_positive & np.array(wanted, dtype=bool)
+    suspect = has_negative & ~has_positive & np.array(is_landmark, dtype=bool)
     if not suspect.any():
         return False
     evidence = (
@@ -260,20 +241,3 @@ def _negative_is_missing(parser: Parser, specimens: list[Specimen], with_curves:
         f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
         "pass negative='keep' if they are, or write NA for missing landmarks",
     )
-
-
-def _apply_scale(parser: Parser, specimen: Specimen) -> None:
-    if not specimen.scale > 0:
-        problem = "no SCALE" if math.isnan(specimen.scale) else "a SCALE that is not positive"
-        raise parser.error(
-            specimen.field_lines.get("SCALE", specimen.field_lines["LM"]),
-            f"{specimen.label} has {problem}; correct the file, or pass apply_scale=False",
-        )
-    for block in specimen.blocks:
-        with np.errstate(over="ignore"):
-            block.coordinates *= specimen.scale
-        if np.isinf(block.coordinates).any():
-            raise parser.error(
-                specimen.field_lines["SCALE"],
-                f"the scaled coordinates of {specimen.label} are too large",
-            )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..._core.checks import check_not_masked, check_numbers, check_path
+from ..._core.checks import as_array, check_numbers, check_path
 from ..._core.files import write_atomically
 from ..._core.types import Floats
 from ..._core.warn import warn_user
 from ..shapes import MIN_LANDMARKS, in_form
-from ._parser import FIELD, RESERVED, number_and_index
+from ._parser import number_and_index
+from .reader import read_tps
 
 
 def write_tps(
@@ -90,32 +90,27 @@ def write_tps(
     ID=edulis_1
     SCALE=0.05
     """
-    target = Path(os.path.realpath(check_path(path, "path", "write_tps")))
+    target = check_path(path, "path", "write_tps")
     points = _as_specimens(landmarks)
-    n, k, dimension = points.shape
-    if n == 0:
-        raise ValueError("landmarks of write_tps must have at least one specimen; got none.")
+    n = len(points)
     given = {
-        "curves": curves,
-        "images": images,
         "ids": range(1, n + 1) if ids is None else ids,
+        "images": images,
         "scales": _check_scales(scales, n),
+        "curves": curves,
         "comments": comments,
         "other": other,
     }
     columns = {name: _check_length(values, n, name) for name, values in given.items()}
-    written: list[str] = []
-    for i in range(n):
-        entries = {name: values[i] for name, values in columns.items()}
-        specimen = number_and_index("specimen", i)
-        written += [f"LM{'' if dimension == 2 else dimension}={k}", *_coordinate_lines(points[i])]
-        written += _curve_lines(entries["curves"], specimen, dimension)
-        written += _field_lines(entries, specimen)
-    if target.is_dir():
-        raise ValueError(f"{target} is a folder; pass the path of a file to write_tps.")
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {target.parent} to write {target.name} in.")
-    write_atomically(target, ("\n".join(written) + "\n").encode("utf-8"))
+    columns["ids"] = [str(x) if isinstance(x, int | np.integer) else x for x in columns["ids"]]
+    columns["curves"] = [list(each if each is not None else ()) for each in columns["curves"]]
+    columns["other"] = [dict(each or {}) for each in columns["other"]]
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+    text = "".join(_specimen_text(*each) for each in zip(points, rows, strict=True))
+    _check_read_back(text, columns)
+    write_atomically(target, text.encode("utf-8"))
     below = (points < 0).all(axis=2)
     if below.any():
         i, j = (int(index) for index in np.argwhere(below)[0])
@@ -128,53 +123,31 @@ def write_tps(
 
 def _as_specimens(landmarks: ArrayLike) -> Floats:
     """Return complex, flat or other landmarks in shape (n, k, 2) or (n, k, 3)."""
-    check_not_masked(landmarks, "landmarks", "write_tps")
-    array = _as_array(landmarks, "landmarks")
+    array = as_array(landmarks, "landmarks", "write_tps")
     if array.ndim == 2 and array.dtype.kind == "c":
         array = in_form(array, "points")
     elif array.ndim == 2 and array.shape[1] % 2 == 0 and array.shape[1] >= 2 * MIN_LANDMARKS:
         array = array.reshape(len(array), array.shape[1] // 2, 2)
-    return _check_points(array, 3, "landmarks")
-
-
-def _as_array(points: ArrayLike, what: str) -> NDArray[Any]:
-    try:
-        return np.asarray(points)
-    except ValueError as problem:
-        raise ValueError(f"{what} of write_tps must form one array: {problem}.") from None
-
-
-def _check_points(points: ArrayLike, n_axes: int, what: str) -> Floats:
-    """Return points as float64, or raise if their shape or a value is invalid."""
-    array = _as_array(points, what)
-    if array.ndim != n_axes or array.shape[-1] not in (2, 3) or array.dtype.kind not in "fiu":
-        shapes = "(m, 2) or (m, 3)"
-        if n_axes == 3:
-            shapes = "(n, k, 2), (n, k, 3) or (n, 2k) with k >= 3, or complex of shape (n, k)"
+    is_real = array.dtype.kind in "fiu" and not np.isinf(array).any()
+    if array.ndim != 3 or array.shape[-1] not in (2, 3) or not len(array) or not is_real:
         raise ValueError(
-            f"{what} of write_tps must be real numbers of shape {shapes}; got {array.dtype} of "
-            f"shape {array.shape}."
-        )
-    if np.isinf(array).any():
-        position = tuple(int(i) for i in np.argwhere(np.isinf(array))[0][:-1])
-        raise ValueError(
-            f"{what} of write_tps must be finite, but index {position} is infinite; use NaN for "
-            "a missing landmark."
+            "landmarks of write_tps must be real numbers, finite or NaN, of shape (n, k, 2), "
+            "(n, k, 3) or (n, 2k) with n >= 1 and k >= 3, or complex of shape (n, k); got "
+            f"{array.dtype} of shape {array.shape}."
         )
     return array.astype(np.float64)
 
 
-def _check_scales(scales: ArrayLike | None, n: int) -> list[str | None] | None:
-    """Return the scales as texts, with None for NaN."""
-    if scales is None:
-        return None
-    options = {"dtype": "numeric", "ensure_2d": False, "ensure_all_finite": "allow-nan"}
-    array = check_numbers(scales, "scales", "write_tps", **options)
-    if array.shape != (n,) or array.dtype.kind not in "fiu" or (array <= 0).any():
+def _check_scales(scales: ArrayLike | None, n: int) -> list[float]:
+    """Return the scales; NaN for specimens without one."""
+    options = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": "allow-nan"}
+    given = np.full(n, np.nan) if scales is None else scales
+    array = check_numbers(given, "scales", "write_tps", **options)
+    if array.shape != (n,) or (array <= 0).any():
         raise ValueError(
             f"scales of write_tps must be {n} positive finite numbers, or NaN; got {array!r}."
         )
-    return [None if math.isnan(x) else repr(x) for x in array.astype(np.float64).tolist()]
+    return list(array.tolist())
 
 
 def _check_length(values: Any, n: int, what: str) -> list[Any]:
@@ -189,92 +162,43 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
     return list(values)
 
 
-# ---------------------------------------------------------------------------- lines of a specimen
+def _specimen_text(points: Floats, fields: Mapping[str, Any]) -> str:
+    """Return the lines of a specimen. An id and an image have one line each."""
+    lines = [f"LM{'' if points.shape[1] == 2 else 3}={len(points)}", *_coordinate_lines(points)]
+    if fields["curves"]:
+        lines.append(f"CURVES={len(fields['curves'])}")
+    for curve in fields["curves"]:
+        lines += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
+    lines += [f"{key}={fields[name]}" for key, name in _NAMES.items() if fields[name] is not None]
+    if not math.isnan(fields["scales"]):
+        lines.append(f"SCALE={fields['scales']!r}")
+    for key, text in {"COMMENT": fields["comments"], **fields["other"]}.items():
+        lines += [f"{key}={line}" for line in ([] if text is None else str(text).split("\n"))]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _coordinate_lines(points: Floats) -> list[str]:
+def _coordinate_lines(points: ArrayLike) -> list[str]:
     # repr gives the shortest text that is read back as the same float
-    return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in points.tolist()]
+    rows = np.asarray(points, dtype=np.float64).tolist()
+    return [" ".join("NA" if math.isnan(x) else repr(x) for x in row) for row in rows]
 
 
-def _field_lines(entries: dict[str, Any], specimen: str) -> list[str]:
-    """Return the lines of all fields except the coordinates."""
-    name = entries["ids"]
-    if isinstance(name, int | np.integer) and not isinstance(name, bool):
-        entries["ids"] = str(name)
-    if name is None or name == "":
-        raise ValueError(f"The id of {specimen} is {name!r}; it must be a name.")
-    lines: list[str] = []
-    for key, what in _FIELDS.items():
-        if entries[what] not in (None, ""):
-            lines += _text_lines(key, entries[what], what, specimen)
-    fields = {} if entries["other"] is None else entries["other"]
-    if not isinstance(fields, Mapping):
-        raise ValueError(
-            f"The parameter other of write_tps must hold mappings from names to texts; got "
-            f"{fields!r} for {specimen}."
-        )
-    for key, text in fields.items():
-        _check_name(key, specimen)
-        lines += _text_lines(key, text, f"other[{key!r}]", specimen)
-    return lines
+def _check_read_back(text: str, columns: Mapping[str, list[Any]]) -> None:
+    """Raise unless the fields are the same when they are read back."""
+    try:
+        found = read_tps(io.StringIO(text), missing="nan", negative="keep")
+    except ValueError as problem:
+        raise ValueError(f"write_tps cannot write these arguments as TPS: {problem}") from None
+    for name in ("ids", "images", "comments", "other"):
+        pairs = zip(columns[name], getattr(found, name), strict=False)
+        for index, (given, read) in enumerate(pairs):
+            if given != read:
+                raise ValueError(
+                    f"{name} of write_tps has {given!r} for {number_and_index('specimen', index)}, "
+                    f"which would be read back as {read!r}. Use plain text without blanks at the "
+                    "ends, and names of fields in capitals that TPS files do not reserve."
+                )
 
 
-def _curve_lines(curves: Any, specimen: str, dimension: int) -> list[str]:
-    if curves is None:
-        return []
-    if not isinstance(curves, Sequence | np.ndarray):
-        raise ValueError(
-            f"curves of write_tps must hold a list of curves for each specimen, or None; got "
-            f"{curves!r} for {specimen}."
-        )
-    lines = [f"CURVES={len(curves)}"] if len(curves) else []
-    for number, curve in enumerate(curves):
-        what = f"{number_and_index('curve', number)} of {specimen}"
-        points = _check_points(curve, 2, what)
-        if points.shape[1] != dimension:
-            raise ValueError(
-                f"{what} has {points.shape[1]} dimensions, but its landmarks have {dimension}."
-            )
-        lines += [f"POINTS={len(points)}", *_coordinate_lines(points)]
-    return lines
-
-
-def _text_lines(key: str, text: Any, what: str, specimen: str) -> list[str]:
-    """Return one line of the file for each line of a text; ids and images have only one line."""
-    split = isinstance(text, str) and key not in ("ID", "IMAGE")
-    parts = text.split("\n") if split else [text]
-    return [f"{key}={_one_line(part, what, specimen)}" for part in parts]
-
-
-def _check_name(key: Any, specimen: str) -> None:
-    """Raise if a name in `other` would not be read back unchanged."""
-    _one_line(key, "Names in the parameter other", specimen)
-    if key in RESERVED:
-        raise ValueError(
-            f"The parameter other of write_tps has the name {key!r} for {specimen}, but this name "
-            "is reserved in TPS files. Use the parameter of write_tps for this field, or another "
-            "name."
-        )
-    match = FIELD.fullmatch(f"{key}=")
-    if match is None or match[1] != key or key != key.upper():
-        raise ValueError(
-            f"Names in the parameter other of write_tps must be in capitals, begin with a letter "
-            f"and not contain '='; got {key!r} for {specimen}."
-        )
-
-
-def _one_line(text: Any, what: str, specimen: str) -> str:
-    """Return a text, or raise if it would not be read back unchanged."""
-    if not isinstance(text, str) or text != text.strip() or _UNREADABLE.search(text):
-        raise ValueError(
-            f"{what} of write_tps must be plain text on one line, without blanks at the ends; "
-            f"got {text!r} for {specimen}."
-        )
-    return text
-
-
-# The parameter of write_tps for each field, in the order in which fields are written.
-_FIELDS = {"IMAGE": "images", "ID": "ids", "SCALE": "scales", "COMMENT": "comments"}
-# Line breaks, zero bytes, and lone surrogates, which UTF-8 cannot encode.
-_UNREADABLE = re.compile("[\r\n\0\ud800-\udfff]")
+# The parameter of write_tps for fields with one line, in the order in which they are written.
+_NAMES = {"IMAGE": "images", "ID": "ids"}
