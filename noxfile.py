@@ -19,6 +19,7 @@ nox.options.default_venv_backend = "venv"
 ROOT = Path(__file__).resolve().parent
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 DEPENDENCIES = PROJECT["project"]["dependencies"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 # These test files of the repository, not the package.
 NOT_IN_WHEEL = (
     *("experiments", "hardening/test_fuzz_datasets.py", "test_architecture.py"),
@@ -89,6 +90,18 @@ def oldest(session: nox.Session) -> None:
     versions = [each.replace(">=", "==") for each in DEPENDENCIES]
     # pytest 9 warns about generators as parameters, which older scikit-learn uses
     run_away(session, *versions, "pytest==8.4.*", "pytest-xdist", "hypothesis")
+
+
+@nox.session(name="oldest-cli", default=False)
+def oldest_cli(session: nox.Session) -> None:
+    """Test commands, plots and data frames with the oldest versions of the extra [cli]."""
+    wanted = [*DEPENDENCIES, *EXTRAS["cli"][1:], *EXTRAS["plot"], *EXTRAS["image"]]
+    versions = [each.replace(">=", "==") for each in wanted]
+    files = ("app", "denoising", "plots", "test_conventions.py", "test_preprocessing.py")
+    tests = tuple(f"tests/{name}" for name in files)
+    # matplotlib 3.9 uses names that pyparsing 3.3 deprecates
+    others = ("pyparsing<3.3", "polars", "pytest==8.4.*", "pytest-xdist", "hypothesis")
+    run_away(session, *versions, *others, tests=tests)
 
 
 @nox.session(default=False)

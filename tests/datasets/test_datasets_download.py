@@ -99,7 +99,8 @@ def publish(register, server):
 
 
 def files_under(folder):
-    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return sorted(file.relative_to(folder).as_posix() for file in files)
 
 
 # From a server ------------------------------------------------------------------------------------

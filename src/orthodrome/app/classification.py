@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -58,6 +59,7 @@ def classify(
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
+        _check_folds(data, labels, n_folds, work)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
         with work.step("test") as advance:
             predicted, accuracies = _predict_folds(model, data.X, labels, folds, advance)
@@ -194,12 +196,37 @@ def _check_labels(data: Data) -> Array:
     return data.labels
 
 
+def _check_folds(data: Data, labels: Array, n_folds: int, work: Work) -> None:
+    """Raise if rows cannot be divided into folds; note classes with fewer rows than folds."""
+    if n_folds < 2:
+        raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
+    names, counts = np.unique(labels, return_counts=True)
+    small = counts < n_folds
+    pairs = zip(names[small][:10], counts[small], strict=False)
+    listed = ", ".join(f"{str(name)!r} ({n})" for name, n in pairs)
+    second, largest = np.sort(counts)[-2:]
+    if second < 2 or largest < n_folds:
+        fewer = "fewer folds (--cv), " if second >= 2 else ""  # one row cannot be divided
+        raise InputError(
+            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
+            f"{fewer}a test file (--test), or more rows."
+        )
+    if listed:
+        work.notes.append(
+            f"Classes with fewer rows than the {n_folds} folds: {listed}. They are missing in some "
+            "training parts, where their rows cannot be recognised."
+        )
+
+
 def _predict_folds(
     model: Any, X: Array, labels: Array, folds: StratifiedKFold, advance: Callable[[float], None]
 ) -> tuple[Array, list[float]]:
     """Predict each fold with a model fitted to the others; return also the accuracies."""
     predicted, accuracies = np.empty_like(labels), []
-    for train, test in folds.split(labels, labels):
+    with warnings.catch_warnings():  # there is a note on small classes already
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        parts = list(folds.split(labels, labels))
+    for train, test in parts:
         predicted[test] = clone(model).fit(X[train], labels[train]).predict(X[test])
         accuracies.append(float(np.mean(predicted[test] == labels[test])))
         advance(len(accuracies) / folds.get_n_splits())
