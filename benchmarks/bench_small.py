@@ -30,12 +30,17 @@ def data(n: int) -> np.ndarray:
 
 
 def timed(works: dict[str, Callable[[], Any]], repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Run all works once to warm up, then `repeats` times in turn; return the seconds."""
+    """Run all works once to warm up, then `repeats` times in turn; return the seconds.
+
+    After a product, OpenBLAS's threads keep a core busy for some milliseconds, in case another one
+    follows. The pause before each run keeps them from slowing down the next work.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         work()
     for _ in range(repeats):
         for name, work in works.items():
+            time.sleep(0.1)
             start = time.perf_counter()
             work()
             seconds[name].append(time.perf_counter() - start)

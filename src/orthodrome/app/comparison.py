@@ -306,7 +306,7 @@ def _sections(found: Comparison, work: Work, description: str) -> list[Section]:
     ]
     header = ["method", found.criterion, "±", "area", "seconds"]
     title = f"Methods. Criterion: {_CRITERIA[found.criterion]}. ±: standard error"
-    table = Table(f"{title}; area: between the curve below and chance", header, rows)
+    table = Table(f"{title}; area: between the curve above and chance", header, rows)
     described = ", ".join(f"{name} area {area:.3f}" for name, area in areas.items())
     curves = Picture.of(
         neighborhood({each.title: each.curve for each in found.results}, xscale="log"),
@@ -316,7 +316,7 @@ def _sections(found: Comparison, work: Work, description: str) -> list[Section]:
         + ("standardised data." if data.kind == "table" else "feature space of the kernel."),
     )
     first, *notes = opening(data, work, description)
-    blocks: list[Block] = [table, curves, first, Note(found.recommendation()), *notes]
+    blocks: list[Block] = [curves, table, first, Note(found.recommendation()), *notes]
     sections = [Section("Comparison", blocks)]
     for each in found.results:
         points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")

@@ -31,7 +31,8 @@ class TPSFile:
         The SCALE of each specimen, NaN if it has none. Landmarks are not multiplied by it; use
         ``landmarks * scales[:, None, None]``.
     curves : list of lists of ndarray of shape (m, 2) or (m, 3)
-        The curves of each specimen, NaN where a point is missing.
+        The curves of each specimen, NaN where a point is missing. To use their points as landmarks:
+        ``np.stack([np.vstack([l, *c]) for l, c in zip(file.landmarks, file.curves)])``.
     comments : list of str or None
         The COMMENT of each specimen; several are joined by line breaks.
     other : list of dict
