@@ -1,6 +1,7 @@
-"""scikit-learn's checks of clusterings; none is skipped."""
+"""scikit-learn's checks of clusterings; none is skipped with scikit-learn 1.7 or newer."""
 
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import (
@@ -64,15 +65,22 @@ few = pytest.mark.filterwarnings(
 )
 
 
+def expected_failures(estimator):
+    """scikit-learn 1.6 gives sparse rows also to estimators whose tags exclude them."""
+    if getattr(estimator, "centers", "") == "preimage" and sklearn.__version__ < "1.7":
+        return {"check_sample_weight_equivalence_on_sparse_data": "pre-images need dense rows"}
+    return {}
+
+
 @few
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
 @few
-@parametrize_with_checks(MORE)
+@parametrize_with_checks(MORE, expected_failed_checks=expected_failures)
 def test_estimator_checks_of_more(estimator, check):
     check(estimator)
 
