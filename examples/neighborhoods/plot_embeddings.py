@@ -45,7 +45,6 @@ kept = {name: neighborhood_preservation(X, Z) for name, Z in embeddings.items()}
 plots.neighborhood(
     kept,
     xscale="log",
-    bottom=0.0,
     ax=plt.figure(figsize=(6.4, 4.8), layout="constrained").subplots(),
 )
 for name, curve in kept.items():

@@ -543,8 +543,7 @@ def test_pages_begin_with_the_answer_and_can_be_cited(
     run(capsys, name, trees, "--label", "kind", "--out", "page", "--quiet", *more)
     page = html.unescape((here / "page/report.html").read_text("utf-8"))
     assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
-    first = re.search(r"</h2>\n<(\w+)", page)[1]
-    assert first == ("div" if name == "compare" else "figure")  # a table of scores, or a picture
+    assert re.search(r"</h2>\n<(\w+)", page)[1] == "figure"
     paper = page.split(">For your paper</h2>")[1].split("</section>")[0]
     assert method in paper
     assert re.findall(r"^(?:<.*>)?@\w+\{(\w+),$", paper, re.MULTILINE) == ["orthodrome", *keys]

@@ -78,7 +78,7 @@ def labels_of_specimens(path):
 
 
 FILES = {
-    "tps": (lambda: TPS, "tps", lambda path: read_tps(path, curves="append"), None),
+    "tps": (lambda: TPS, "tps", read_tps, None),
     "labels of tps": (lambda: LABELS, "csv", labels_of_specimens, None),
     "csv": (lambda: CSV, "csv", labelled("species"), None),
     "utf-16": (lambda: CSV.decode().encode("utf-16"), "csv", labelled("species"), None),

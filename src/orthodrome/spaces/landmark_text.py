@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.checks import check_path
+from .._core.checks import check_path, invalid
 from .._core.types import Floats
 from .shapes import MIN_LANDMARKS
 
@@ -92,6 +92,11 @@ def match_labels(names: Sequence[str | None], pattern: str) -> NDArray[np.str_]:
     >>> match_labels(["edulis_07", "caerulea_12"], r"^([a-z]+)_")
     array(['edulis', 'caerulea'], dtype='<U8')
     """
+    is_list = isinstance(names, (list, tuple, np.ndarray))
+    if not is_list or any(not isinstance(name, str | None) for name in names):
+        raise invalid("names", "match_labels", "a list of strings", names)
+    if not isinstance(pattern, str):
+        raise invalid("pattern", "match_labels", "a string", pattern)
     try:
         expression = re.compile(pattern)
     except re.error as problem:

@@ -103,8 +103,14 @@ def write_tps(
     }
     columns = {name: _check_length(values, n, name) for name, values in given.items()}
     columns["ids"] = [str(x) if isinstance(x, int | np.integer) else x for x in columns["ids"]]
-    columns["curves"] = [list(each if each is not None else ()) for each in columns["curves"]]
-    columns["other"] = [dict(each or {}) for each in columns["other"]]
+    try:
+        columns["curves"] = [list(each if each is not None else ()) for each in columns["curves"]]
+        columns["other"] = [dict(each or {}) for each in columns["other"]]
+    except (TypeError, ValueError) as problem:
+        raise ValueError(
+            "write_tps needs a list of arrays in curves and a dict in other for each specimen: "
+            f"{problem}."
+        ) from None
     rows = [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
