@@ -16,7 +16,9 @@ from .._core.types import Array, Callback
 from .pairs import Eigenpairs, Solver
 
 # Up to this many rows, a second thread of LAPACK costs more than it saves.
-_ONE_THREAD_ROWS = 600
+_ONE_THREAD_ROWS = 400
+# The same for products with this many entries of eigenvectors.
+_ONE_THREAD_ENTRIES = 200_000
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,9 @@ def _largest(matrix: Array, k: int) -> tuple[Array, Array] | None:
     if len(values) < k:
         return None
     values, vectors = values.astype(matrix.dtype), vectors.astype(matrix.dtype)
-    rotated = ormqr("L", "N", reflectors[1:, :-1], tau, vectors[1:], max(1, 64 * k))[0]
-    vectors[1:] = rotated
-    # the vectors of stemr are orthonormal to about 1e-14; a step of Newton's iteration mends this
-    excess = vectors.T @ vectors - np.eye(k)
-    return values, vectors - vectors @ (excess / 2).astype(vectors.dtype)
+    with single_threaded_blas() if vectors.size <= _ONE_THREAD_ENTRIES else nullcontext():
+        lwork = 512 * k  # enough for blocks of LAPACK's largest size
+        vectors[1:] = ormqr("L", "N", reflectors[1:, :-1], tau, vectors[1:], lwork)[0]
+        # stemr's vectors are orthonormal to about 1e-14; a step of Newton's iteration mends this
+        excess = vectors.T @ vectors - np.eye(k)
+        return values, vectors - vectors @ (excess / 2).astype(vectors.dtype)
