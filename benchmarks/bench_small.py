@@ -33,7 +33,7 @@ def timed(works: dict[str, Callable[[], Any]], repeats: int = REPEATS) -> dict[s
     """Run all works once to warm up, then `repeats` times in turn; return the seconds.
 
     After a product, OpenBLAS's threads keep a core busy for some milliseconds, in case another one
-    follows. The pause before each run keeps them from slowing down the next work.
+    follows. Therefore there is a pause before each work, and one run of it that is not timed.
     """
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
@@ -41,6 +41,7 @@ def timed(works: dict[str, Callable[[], Any]], repeats: int = REPEATS) -> dict[s
     for _ in range(repeats):
         for name, work in works.items():
             time.sleep(0.1)
+            work()
             start = time.perf_counter()
             work()
             seconds[name].append(time.perf_counter() - start)
