@@ -59,6 +59,16 @@ HEADLINES = (
         "KernelPCA(solver='nystroem') of 31",
         "Nyström at equal accuracy, 31 groups",
     ),
+    (
+        "bench_directions",
+        "HypersphericalKMeans of 10,000 x 384 float32",
+        "k-means of 10,000 unit vectors, 50 clusters",
+    ),
+    (
+        "bench_directions",
+        "k-means of 1,000,000 x",
+        "k-means of a million unit vectors on disk, 100 clusters",
+    ),
     ("bench_nested", "Nested spheres", "Nested spheres, 1,000 points on S²⁰"),
     (
         "bench_clustering",
