@@ -113,9 +113,9 @@ def sample(kernel: str, n: int = 24, seed: int = 0, dtype: Any = np.float64, m: 
 
 
 def public_classes() -> set[type]:
-    """Return the public classes of every room."""
-    rooms = [importlib.import_module(f"orthodrome.{room}") for room in orthodrome._ROOMS]
-    public = [getattr(room, name) for room in rooms for name in getattr(room, "__all__", ())]
+    """Return the public classes of every package."""
+    packages = [importlib.import_module(f"orthodrome.{name}") for name in orthodrome._PACKAGES]
+    public = [getattr(each, name) for each in packages for name in getattr(each, "__all__", ())]
     return {each for each in public if inspect.isclass(each)}
 
 

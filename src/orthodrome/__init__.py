@@ -39,7 +39,7 @@ __all__ = [
     "save",
 ]
 
-_HOMES = {
+_PACKAGE_OF = {
     "GeodesicMixture": "cluster",
     "HypersphericalKMeans": "cluster",
     "KernelKMeans": "cluster",
@@ -56,7 +56,7 @@ _HOMES = {
     "load": "persist",
     "save": "persist",
 }
-_ROOMS = (
+_PACKAGES = (
     "app",
     "classification",
     "cluster",
@@ -76,12 +76,12 @@ _ROOMS = (
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f".{_HOMES[name]}", __name__), name)
-    if name in _ROOMS:
+    if name in _PACKAGE_OF:
+        return getattr(import_module(f".{_PACKAGE_OF[name]}", __name__), name)
+    if name in _PACKAGES:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_PACKAGES})

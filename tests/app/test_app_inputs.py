@@ -657,7 +657,7 @@ def test_amounts_and_codes_of_missing_cells(write):
     found = read_data(write("a.csv", "\n".join(["price,share,depth,cost,width", *rows])))
     expected = [[1200.5, 3, 1, 1500, 2], [30, 4.5, 2, 30, 3], [7, 5, -999, 7, 1.5]]
     assert found.X.tolist() == expected
-    for words in ("numbers without $", "without %", "without thousands commas", "with -999"):
+    for words in ("ignoring $", "ignoring %", "ignoring thousands commas", "with -999"):
         assert any(words in note for note in found.notes), found.notes
     found = read_data(write("a.csv", "price;n\n1,25 €;1\n12,5 €;2\n"))
     assert found.X[:, 0].tolist() == [1.25, 12.5]

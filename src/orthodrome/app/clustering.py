@@ -49,6 +49,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     Result
         The fitted model, the table of clusters and the report page.
     """
+    # the steps with their expected times, relative to each other
     work = Work(report, number=2, method=4, clustering=8, baselines=1, picture=2)
     parameters = dict(choice.parameters)
     k, evidence = _number_of_clusters(data, choice, parameters.pop("n_clusters", None), work)
@@ -176,8 +177,8 @@ def _sections(
     first = opening(data, work, f"{count(len(sizes), 'cluster')}.")
     sections = [Section("Clusters", [plot, *first, *map(Text, comparison), size_table])]
     if evidence is not None:
-        number: list[Block] = [Text(evidence.sentence()), evidence.picture()]
-        sections.append(Section("Number of clusters", number))
+        blocks: list[Block] = [Text(evidence.sentence()), evidence.picture()]
+        sections.append(Section("Number of clusters", blocks))
     if data.labels is not None:
         sections.append(_agreement(data, data.labels, np.array(table["cluster"]), facts))
     return sections + shapes_section(data, names, "The shapes of each cluster")
@@ -191,10 +192,11 @@ def _agreement(
     counts = contingency_matrix(labels, clusters).tolist()
     rows = [[str(name), *row] for name, row in zip(np.unique(labels), counts, strict=True)]
     text = (
-        f"With the best matching of clusters to labels, they disagree for {facts['error']:.1%} of "
-        f"the rows; with a single cluster it would be {facts['majority_error']:.1%}. Variation of "
-        f"information: {variation_of_information(labels, clusters):.3f} nats (0: identical "
-        "groups). The labels were not used for clustering."
+        "Under the best matching of clusters to labels, the cluster and the label of "
+        f"{facts['error']:.1%} of the rows disagree. If all rows were in a single cluster, "
+        f"{facts['majority_error']:.1%} would. Variation of information: "
+        f"{variation_of_information(labels, clusters):.3f} nats (0: identical groups). "
+        "The labels were not used for clustering."
     )
     table = Table("Number of rows of each label in each cluster", header, rows)
     return Section("Clusters and labels", [Text(text), table])

@@ -91,8 +91,8 @@ def describe(
         - available_bytes: available memory, if known;
         - notes, advice: remarks on the data, and what to do.
 
-        If specimens are mirrored, the recommendation and the estimates are for the data after they
-        are reflected.
+        If some specimens are mirrored, the recommendation and the estimates are for the data with
+        these specimens reflected.
 
     Examples
     --------
@@ -246,8 +246,9 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
             memory += f" of {format_bytes(info['available_bytes'])}"
         computation = _COMPUTATION.get(info["solver"], _USUAL_COMPUTATION)
         lines.append(
-            f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])} and "
-            f"{memory} of memory besides the program (rough). The result is computed {computation}."
+            f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])}, and "
+            f"{memory} of memory in addition to the program itself. Both values are rough. The "
+            f"result is computed {computation}."
         )
     return lines
 
@@ -394,8 +395,8 @@ def estimate(data: Data, plan: Plan, comparison: Comparison) -> dict[str, float]
     Returns
     -------
     dict
-        seconds, without reading the file; bytes, the memory of the run in addition to that of the
-        program.
+        - seconds: time of the run, without reading the file;
+        - bytes: memory of the run, in addition to the memory of the program itself.
     """
     n, fit = len(data), next(each for each in comparison.results if each.method == "kpga")
     power = 1 if plan.face == "coordinates" else 3 if plan.name == "dense" else 2

@@ -243,8 +243,8 @@ def _links_text(data: Data) -> str:
     if data.links is None or len(data.links):
         return ""
     return (
-        " Lines in the order of the landmarks would cross, so none are drawn; --links FILE draws "
-        "those between given landmarks."
+        " No lines are drawn, because lines in the order of the landmarks would cross. Use --links "
+        "FILE to choose which landmarks to connect."
     )
 
 

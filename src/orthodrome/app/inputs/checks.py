@@ -1,4 +1,4 @@
-"""Names and columns of tables, and checks of values with error messages."""
+"""Format names for messages, choose the columns of tables, and check values."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def choose_columns(
 
     Without `columns`, all columns are features except the label and a first column of row names.
     """
-    chosen = None if label is None else position(path, names, label, "--label")
-    first = 0 if names and names[0].strip().lower() in _ROW_NAME_COLUMNS else None
+    label_column = None if label is None else position(path, names, label, "--label")
+    name_column = 0 if names and names[0].strip().lower() in _ROW_NAME_COLUMNS else None
     if columns is None:
-        features = [i for i in range(len(names)) if i not in (chosen, first)]
+        features = [i for i in range(len(names)) if i not in (label_column, name_column)]
     else:
         features = [position(path, names, name, "--columns") for name in columns]
     if len(set(features)) < len(features):
         twice = next(names[i] for i in features if features.count(i) > 1)
         raise InputError(f"{path}: --columns has {quote(twice)} twice. Name each column once.")
-    if chosen in features:
+    if label_column in features:
         raise InputError(
             f"{path}: {quote(label or '')} is both in --label and in --columns. Remove it from one."
         )
@@ -82,7 +82,8 @@ def choose_columns(
             f"{path} has no columns of features; it has only {format_names(names)}. Add columns of "
             "numbers."
         )
-    return Selection(tuple(features), chosen, first if first not in (chosen, *features) else None)
+    is_free = name_column not in (label_column, *features)
+    return Selection(tuple(features), label_column, name_column if is_free else None)
 
 
 def position(path: str, names: Sequence[str], wanted: str, option: str) -> int:

@@ -47,7 +47,8 @@ def clean(
     text : {"ignore", "onehot", "error"} or None
         What to do with columns of text. None: ignore them, unless they were named by the user.
     chosen : bool
-        Whether the user named the columns; then all columns of numbers are used.
+        Whether the user named the columns. If so, columns of numbers are used even if they look
+        like identifiers or dates, or are constant.
 
     Returns
     -------
@@ -57,14 +58,14 @@ def clean(
     if raw.problem:
         raise InputError(raw.problem)
     text = text or ("error" if chosen else "ignore")
-    fills = missing in ("mean", "median")
-    filling = "mean" if missing == "mean" else "median"
-    cleaner = TableCleaner(missing=filling, text=text, choose_columns=not chosen)
+    fill_gaps = missing in ("mean", "median")
+    statistic = "mean" if missing == "mean" else "median"
+    cleaner = TableCleaner(missing=statistic, text=text, choose_columns=not chosen)
     _fit(cleaner, raw, raw.values)
     notes = [*_column_notes(cleaner, raw), *_value_notes(cleaner, raw)]
     cells = cleaner.missing_cells(raw.values)
     gaps, unlabelled = _incomplete(cells, raw), checks.unlabelled_rows(raw.labels, len(raw.ids))
-    keep = ~unlabelled if fills else ~(gaps | unlabelled)
+    keep = ~unlabelled if fill_gaps else ~(gaps | unlabelled)
     if np.any(gaps | unlabelled):
         columns = [name for name, each in cells.items() if each.any()]
         notes.append(_missing_note(raw, columns, gaps, unlabelled, missing))
@@ -178,7 +179,7 @@ def _value_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
             continue
         if column.dtype == object:
             sign = unit_of(str(column.iloc[0]).strip()) or "thousands commas"
-            notes.append(f"Column {quote(name)} was read as numbers without {sign}.")
+            notes.append(f"Column {quote(name)} was read as numbers, ignoring {sign}.")
             continue
         for code in _CODES:
             others = column[column != code]
@@ -198,14 +199,12 @@ def _missing_note(
     missing: str | None,
 ) -> str:
     """Return what is done about missing cells and labels; raise if the user has to decide."""
-    incomplete, fills = gaps | unlabelled, missing in ("mean", "median")
-    lacking = ["missing cells"] if columns else []
+    incomplete, fill_gaps = gaps | unlabelled, missing in ("mean", "median")
+    lacking = [f"missing cells (in {format_names(columns)})"] if columns else []
     if unlabelled.any():
         lacking.append(f"no label in {quote(raw.label_name or '')}")
     what = f"{incomplete.sum()} of {len(gaps)} rows have {' or '.join(lacking)}"
-    if columns:
-        what += f" (in {format_names(columns)})"
-    dropped = unlabelled if fills else incomplete
+    dropped = unlabelled if fill_gaps else incomplete
     too_many = missing is None and max(gaps.sum(), unlabelled.sum()) > MAX_DROPPED * len(gaps)
     if missing == "error" or too_many or dropped.all():
         raise InputError(
@@ -213,10 +212,10 @@ def _missing_note(
             "--missing drop to leave out these rows"
             + (", or --missing median (or mean) to fill in the cells." if columns else ".")
         )
-    if columns and fills:
+    if columns and fill_gaps:
         what += f". Missing cells were replaced by the {missing} of their column"
     if dropped.any():
         what += f". {dropped.sum()} rows were dropped"
-    could_fill = not fills and bool((gaps & ~unlabelled).any())
+    could_fill = not fill_gaps and bool((gaps & ~unlabelled).any())
     advice = " Use --missing median to keep rows with missing cells." if could_fill else ""
     return f"{what}.{advice}"
