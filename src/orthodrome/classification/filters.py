@@ -165,8 +165,8 @@ class Perturbation:
 
     .. math:: r_n = \frac{1/P_{nn} - \alpha}{w_n}, \qquad P = (K_w + \alpha I)^{-1}.
 
-    α is not negative. For eigenvalues within rounding error, it is raised to that error, so α = 0
-    gives the numerical pseudo-inverse.
+    α is not negative. Eigenvalues within rounding error are raised so that s + α is at least this
+    error. With α = 0, the filter therefore gives the numerical pseudo-inverse.
 
     Examples
     --------
@@ -244,7 +244,8 @@ class Truncation:
     Parameters
     ----------
     n_components : int
-        Number of leading components; those within rounding error capture nothing.
+        Number of leading components. If an eigenvalue is within rounding error, its component has
+        practically no effect.
     n_folds : int, default=5
         Number of folds for :meth:`left_out`, at most the number of points.
     """
@@ -262,7 +263,7 @@ class Truncation:
         """Return the residual of each point from the other folds, shape (G, n, A).
 
         This replaces leave-one-out, which has no closed form. Fold i holds the points i,
-        i + n_folds, and so on. The residual of a single point is k(x, x).
+        i + n_folds, and so on. If a class has a single point, its residual is k(x, x).
         """
         n = gram.shape[1]
         diagonal = np.diagonal(gram, axis1=1, axis2=2).real.astype(np.float64)
@@ -279,7 +280,8 @@ class Truncation:
         """Return None, because truncation needs the eigendecomposition."""
 
 
-#: Filters have ``gains(spectrum, alphas)``, f(s) of each eigenvalue, and ``directions``.
+#: Every filter has ``gains(spectrum, alphas)``, which returns f(s) for the eigenvalues s, and
+#: ``directions``.
 Filter = Perturbation | RidgeResidual | Truncation
 
 
@@ -374,7 +376,7 @@ def left_out_tangent_residuals(
     where :math:`g_n` is the n-th diagonal entry of D, and :math:`g^{(n)}_n` is computed from
     :math:`c^{(n)}` instead of c. The Sherman-Morrison formula needs only one eigendecomposition, of
     B. The other entries of D are not recomputed; they are near 1, and would change by about 1/n.
-    Without regularisation, at the Karcher mean, r is the residual of the plain kernel times
+    If α = 0 and the reference is the Karcher mean, r_n is the residual of the plain kernel times
     (θ/sin θ)².
 
     Parameters

@@ -67,9 +67,9 @@ class PerTurbo(ClassResidualClassifier):
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10. For ``"absolute"``, they are multiplied by the mean of
         k(x, x).
-    sigmas : array-like of shape (n_sigmas,) or "auto", optional
-        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
-        (default): 1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if that is a rule, such as
+    sigmas : array-like of shape (n_sigmas,), "auto" or None, default="auto"
+        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``:
+        1/4, 1/2, 1, 2, 4 and 8 times the kernel's scale, if it is given by a rule, such as
         ``sigma="mean"``. The scale is not changed if it is a number, if the kernel has no sigma,
         or if there is no exact leave-one-out (`geodesic`, `n_components`). None: the kernel's
         scale, as in the paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be

@@ -58,12 +58,12 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     alphas : array-like of shape (n_alphas,), optional
         Values for ``alpha="loo"``, in the units of `alpha_scale`. Default: two values for each
         power of ten from 1e-8 to 10; for ``"absolute"``, multiplied by the mean of k(x, x).
-    sigmas : array-like of shape (n_sigmas,) or "auto", optional
-        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``
-        (default): if the kernel's scale is a rule, such as ``sigma="mean"``, use 1/4, 1/2, 1, 2, 4
-        and 8 times the scale that it gives; if it is a number, keep it. None: use the kernel's
-        scale, as in the paper. Scales of kernels inside ``Normalized`` and ``Embedded`` can be
-        chosen too. Each scale needs one eigendecomposition per class.
+    sigmas : array-like of shape (n_sigmas,), "auto" or None, default="auto"
+        Scales of the kernel to choose from, together with alpha, by leave-one-out. ``"auto"``: if
+        the kernel's scale is given by a rule, such as ``sigma="mean"``, try 1/4, 1/2, 1, 2, 4 and 8
+        times this scale; if it is a number, keep it. None: use the kernel's scale, as in the paper.
+        Scales of kernels inside ``Normalized`` and ``Embedded`` can be chosen too. Each scale needs
+        one eigendecomposition per class.
     subspace_size : int, optional
         Maximum number of training points of each class, drawn at random, as in the paper's
         subspaces of equal size. Default: all.

@@ -36,7 +36,7 @@ class TrainingPoints:
     spans : ndarray of bool, shape (n,)
         Whether the point is one of those that span the subspace of its class.
     unmatched : array
-        Data of the rows without a point.
+        Data of the rows of weight 0 that are not equal to any point.
     gram : ndarray or None
         The precomputed Gram matrix of all training rows.
     prepared : Prepared or None

@@ -21,8 +21,8 @@ from .pivots import check_captured
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
 _BLOCK_BYTES = 2**22
-# A block with this many values is half full.
-_MANY = 2**18
+# Number of kernel values in half a block.
+_HALF_BLOCK = 2**18
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class AnchorMap:
             given = points.coordinates
             values = given.toarray() if scipy.sparse.issparse(given) else given
         else:
-            if len(points) * len(self.anchors) >= _MANY:  # probably one of many blocks
+            if len(points) * len(self.anchors) >= _HALF_BLOCK:  # probably one of many blocks
                 points = points.among(COMPILED_PAIRS)
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
@@ -134,7 +134,7 @@ class Block:
     dtype : dtype
         The precision of the vectors.
     weights : ndarray of shape (n,) or None
-        Their weights.
+        Weights of the points.
     diagonal : ndarray of shape (n,) or None
         k(x, x), scaled like the kernel values; None if unknown.
     captured : ndarray of shape (n,)
@@ -171,7 +171,7 @@ class Block:
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
 
     def combine(self, weights: Array) -> Array:
-        """Return the weighted sum of the vectors; one row per column if weights are 2-D."""
+        """Return the weighted sum of the vectors, or one sum for each column of 2-D weights."""
         return np.asarray(weights.T @ self._values)
 
 
@@ -227,7 +227,7 @@ class AnchorBlock(Block):
         return products
 
     def combine(self, weights: Array) -> Array:
-        """Return the weighted sum of the vectors; one row per column if weights are 2-D."""
+        """Return the weighted sum of the vectors, or one sum for each column of 2-D weights."""
         values = self._values.astype(np.float64, copy=False)
         return ((weights.T / self.lengths) @ values) @ self._decoder
 

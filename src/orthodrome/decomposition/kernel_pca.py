@@ -42,8 +42,8 @@ class KernelPCA(SpectralDecomposition):
         Stop when the residual ‖K'a - λa‖ of every eigenvector a is at most tol times the largest
         eigenvalue. (With sample weights, K' is replaced by W^½ K' W^½; see `eigenvalues_`.)
         Default: 1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: add
-        anchors until the error of the trace of the Gram matrix is at most tol times the trace. By
-        default, nystroem uses `n_anchors` anchors.
+        anchors until the error of the trace of the Gram matrix is at most tol times the trace. If
+        tol is not given, nystroem uses `n_anchors` anchors.
     max_iter : int, optional
         Maximum number of products with the Gram matrix (krylov, default 200) or of passes over its
         rows (hebbian, default 50).

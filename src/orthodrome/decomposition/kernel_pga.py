@@ -56,9 +56,10 @@ class KernelPGA(SpectralDecomposition):
         Stop when the residual ‖Ta - λa‖ of every eigenvector a is at most tol times the largest
         eigenvalue. (With sample weights, T is replaced by P^½ T P^½; see `eigenvalues_`.) Default:
         1e-8 for krylov; 1e-2 for hebbian, which estimates the residuals. For nystroem: add anchors
-        until the error of the trace of the Gram matrix is at most tol times the trace. By default,
-        nystroem uses `n_anchors` anchors. (The search for the mean does not use tol. It stops when
-        the norm of the gradient is at most 1e-12, or when only rounding errors remain.)
+        until the error of the trace of the Gram matrix is at most tol times the trace. If tol
+        is not given, nystroem uses `n_anchors` anchors. (The search for the mean does not use tol.
+        It stops when the norm of the gradient is at most 1e-12, or when only rounding errors
+        remain.)
     max_iter : int, optional
         Maximum number of products with the Gram matrix (krylov, default 200) or of passes over its
         rows (hebbian, default 50). Also the maximum number of steps in the search for the mean

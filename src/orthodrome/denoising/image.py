@@ -55,8 +55,8 @@ class PatchDenoiser(KernelDenoiser):
         The kernel. A scale that is a number, as in ``Gaussian(sigma=1.0)``, is used as it is.
         Otherwise, as in ``Gaussian()`` or "gaussian", the scale is chosen.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidate parameters are
-        always compared with the solver "auto".
+        The eigensolver of :class:`~orthodrome.KernelPCA`. It is used for the
+        final fit; candidate parameters are compared with fits by the solver "auto".
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the pixel values. "auto" needs scikit-image and
         PyWavelets.

@@ -44,8 +44,8 @@ class SequenceDenoiser(KernelDenoiser):
         The kernel. A scale that is a number, as in ``Gaussian(sigma=1.0)``, is used as it is.
         Otherwise, as in ``Gaussian()`` or "gaussian", the scale is chosen.
     solver : str or solver object, default="auto"
-        The eigensolver of :class:`~orthodrome.KernelPCA`. Candidate parameters are always compared
-        with the solver "auto".
+        The eigensolver of :class:`~orthodrome.KernelPCA`. It is used for the
+        final fit; candidate parameters are compared with fits by the solver "auto".
     noise : float or "auto", default="auto"
         Standard deviation of the noise, in units of the coordinates. "auto" estimates it from
         third differences in time; the motion must be smooth.
@@ -125,6 +125,7 @@ class SequenceDenoiser(KernelDenoiser):
             return points.reshape(array.shape).astype(dtype, copy=False)
 
     def _trial(self, points: NDArray[Any], chosen: Indices, rng: np.random.RandomState) -> Trial:
+        """Return what the risk estimate needs: frames, and the same with a small perturbation."""
         n = len(points)
         queries = np.sort(rng.choice(n, min(n, _TRIAL_FRAMES), replace=False))
         signs = rng.choice([-1.0, 1.0], size=points.shape)

@@ -13,7 +13,7 @@ from .pursuit import signs_of, spatial_median
 
 # Maximum number of directions for the outlyingness of Stahel and Donoho.
 _MAX_DIRECTIONS = 500
-# The 99.5 % quantile of the standard normal distribution, for the cut-off; its third quartile.
+# Quantiles of the standard normal distribution: 99.5 % (for the cut-off) and 75 %.
 _CUTOFF_QUANTILE, _QUARTILE = 2.575829, 0.674490
 # Makes the logarithm of distances finite.
 _LOG_OFFSET = 0.1
@@ -38,11 +38,11 @@ class RobustCovariance:
     cutoff : float
         Points at a larger distance are outliers.
     support : ndarray of shape (n,), bool
-        The points of the final mean and covariance.
+        Whether each point contributes to the final mean and covariance.
     n_iter : int
         Number of concentration steps.
     converged : bool
-        Whether the steps from every start have ended.
+        Whether the search from every start ended before `max_iter` steps.
     """
 
     center: Floats
@@ -57,8 +57,9 @@ class RobustCovariance:
     def distances(self, points: Floats, outside: Floats | float = 0.0) -> Floats:
         """Return the Mahalanobis distances of points from the mean.
 
-        Points may have a part orthogonal to the space of the coordinates; `outside` is its squared
-        length for each point. In these directions the regularised covariance is only the ridge.
+        A point may also have a component orthogonal to the space of the coordinates. There the
+        regularised covariance is the ridge times the identity. `outside` is the squared length of
+        this component for each point.
         """
         squares = _squared_distances(points, self.center, self.factor)
         return np.sqrt(squares + outside / self.ridge)
@@ -72,13 +73,14 @@ def mrcd(
     max_condition: float = 50.0,
     max_iter: int = 100,
 ) -> RobustCovariance:
-    r"""Find the fraction of the points whose regularised covariance has a small determinant.
+    r"""Estimate mean and covariance by the minimum regularised covariance determinant.
 
-    A concentration step computes the mean and the covariance of a subset, and replaces the subset
-    by the points nearest to this mean in the Mahalanobis distance of the regularised covariance
-    :math:`\Sigma + \delta I`. The determinant never rises. The steps start from three subsets, and
-    the result with the smallest determinant is kept. Points whose distance is below a cut-off give
-    the final mean and covariance.
+    The method searches for a subset of given size whose regularised covariance
+    :math:`\Sigma + \delta I` has the smallest determinant. A concentration step computes the mean
+    and the covariance of a subset, and replaces the subset by the points nearest to this mean in
+    the Mahalanobis distance of the regularised covariance. The determinant never rises. The steps
+    start from three subsets, and the result with the smallest determinant is kept. Points whose
+    distance is below a cut-off give the final mean and covariance.
 
     Parameters
     ----------
@@ -100,9 +102,10 @@ def mrcd(
 
     Notes
     -----
-    The starts are the points nearest to the spatial median, those of the smallest outlyingness of
-    Stahel and Donoho, and those in the smallest ball around a point. The cut-off assumes that the
-    logarithms of distances are normal, and takes their location and scale from the shortest
+    The three starting subsets are the points nearest to the spatial median, the points with the
+    smallest outlyingness of Stahel and Donoho, and the points nearest to the densest point. The
+    densest point is the one whose nearest points lie in the smallest ball. The cut-off assumes that
+    the logarithms of distances are normal, and takes their location and scale from the shortest
     interval that contains half of them.
 
     References
@@ -138,7 +141,10 @@ def mrcd(
 
 
 def nearest_weights(distances: Floats, weights: Floats, size: float) -> Floats:
-    """Return the weights of the nearest points that sum to `size`; the last point is split."""
+    """Return the weights of the nearest points, and 0 for the others.
+
+    The sum is `size`, so the last of the nearest points may keep only a part of its weight.
+    """
     order = np.argsort(distances, kind="stable")
     sums = np.cumsum(weights[order])
     found = np.empty_like(weights)
@@ -175,7 +181,7 @@ def log_cutoff(distances: Floats, weights: Floats) -> float:
 def _concentrate(
     points: Floats, weights: Floats, subset: Floats, ridge: float, size: float, max_iter: int
 ) -> tuple[Floats, float, int]:
-    """Return the last subset of concentration steps, its log determinant, and their number."""
+    """Concentrate a subset; return the result, its log determinant and the number of steps."""
     lowest, steps = np.inf, 0
     while True:
         center, covariance = moments(points, subset)
@@ -207,7 +213,7 @@ def _ridge(covariance: Floats, max_condition: float) -> float:
 def _smallest_ridge(points: Floats, weights: Floats) -> float:
     """Return the smallest ridge: 1e-12 of the mean squared length, or 1 if that is 0.
 
-    The coordinates leave out variances of this size.
+    KernelMRCD leaves smaller variances out of the coordinates.
     """
     square = float(weights @ np.einsum("ij,ij->i", points, points) / weights.sum())
     return 1e-12 * square or 1.0

@@ -37,7 +37,8 @@ class _Operator(LinearOperator):
 class GramOperator(_Operator):
     """A symmetric N x N matrix of inner products, as a linear operator of SciPy."""
 
-    #: Whether each product evaluates the kernel again, so that wide blocks of vectors are cheap.
+    #: Whether each product evaluates the kernel again. If so, a product with many vectors costs
+    #: little more than a product with one.
     recomputes: bool = False
 
     def _adjoint(self) -> GramOperator:
@@ -55,7 +56,10 @@ class GramOperator(_Operator):
         return float(self.diagonal().sum(dtype=np.float64))
 
     def term_size(self, _weights: Floats | None = None) -> float:
-        """Return the size of the terms whose difference is an entry; 0 if there are none."""
+        """Return the magnitude of the terms if entries are differences of larger terms, else 0.
+
+        Rounding errors are proportional to it.
+        """
         return 0.0
 
     def rounding(self) -> float:

@@ -14,9 +14,8 @@ from ..eigen import leading
 from ..gram import DenseGram, GramOperator, Scaled
 
 _BLOCK_ELEMENTS = 2**22  # entries of the matrix in one block of rows
-_MAX_PROJECTION = (
-    1e75  # maximum projection relative to the matrix; its fourth power must not overflow
-)
+# maximum projection relative to the matrix; its fourth power must not overflow
+_MAX_PROJECTION = 1e75
 _EIGEN_TOL = 1e-12  # relative residual of the eigenvectors with the minimal error
 _DENSE_BUDGET = "2GiB"  # memory for the whole matrix, if many components need it
 
@@ -38,9 +37,9 @@ def reconstruction_error(
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        K'. It is not centred; use :class:`~orthodrome.gram.Centered`.
+        K', used as it is. To centre a matrix, use :class:`~orthodrome.gram.Centered`.
     coefficients : array-like of shape (r, n)
-        A; each row is a component over the n points.
+        A; each row holds the coefficients of a component over the n points.
     projections : array-like of shape (r, n), optional
         AK', if it is known.
 
@@ -85,7 +84,7 @@ def excess_reconstruction_error(
     Parameters
     ----------
     operator : GramOperator or array-like of shape (n, n)
-        K'. It is not centred.
+        K', used as it is.
     coefficients : array-like of shape (r, n)
         A.
     minimal : float, optional

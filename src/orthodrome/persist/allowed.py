@@ -82,7 +82,7 @@ SPARSE: dict[str, Any] = {
     name_of(kind): kind for kind in (scipy.sparse.csr_array, scipy.sparse.csr_matrix)
 }
 
-#: Python types that JSON can store; all their nodes have the class ``str``.
+#: Python types that are stored as JSON text. As in skops, their nodes name the class ``str``.
 PRIMITIVES = (type(None), bool, int, float, str)
 
 # Without float16 and longdouble, which compiled loops do not support.
@@ -91,7 +91,7 @@ _NUMBERS = frozenset(map(np.dtype, "?bhilqBHILQfdFD"))
 ARRAY = "numpy.ndarray"
 _SCALARS = {name_of(dtype.type) for dtype in (*_NUMBERS, np.dtype("U"), np.dtype("S"))}
 
-#: The node kind (``__loader__``) of every class that a file may name.
+#: The kind of node of skops (``__loader__``) for every class that a file may name.
 LOADERS: dict[str, str] = {
     "builtins.dict": "DictNode",
     "builtins.list": "ListNode",

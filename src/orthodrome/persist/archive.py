@@ -141,7 +141,7 @@ def _read(path: Path) -> bytes:
 
 def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     """Return the content of a model file: a manifest with hashes, a description, and arrays."""
-    # for other estimators, `encode` raises a more specific error
+    # for estimators that cannot be saved, `encode` raises a more specific error
     if type(model) not in OBJECTS.values() and not isinstance(model, BaseEstimator):
         raise ValueError(
             "model of save must be an estimator, a denoiser, a kernel, a solver or a pipeline; got "
@@ -160,7 +160,8 @@ def pack(model: Any, notes: Mapping[str, Any] | None = None) -> bytes:
     with ZipFile(buffer, "w") as archive:
         archive.writestr(ZipInfo(_MANIFEST), json.dumps(manifest, indent=1))
         for name, content in members.items():
-            archive.writestr(ZipInfo(name), content)  # without the current time
+            # a ZipInfo omits the current time, so that equal models give equal files
+            archive.writestr(ZipInfo(name), content)
     return buffer.getvalue()
 
 
@@ -233,8 +234,8 @@ def _check_manifest(manifest: Any) -> None:
     if found > FORMAT or found[0] < FORMAT[0] or (known and writer > reader):
         raise ValueError(
             f"it was written by orthodrome {version} in format {found[0]}.{found[1]}, but "
-            f"orthodrome {ours} reads only formats {FORMAT[0]}.0 to {FORMAT[0]}.{FORMAT[1]} of "
-            "releases up to its own. Upgrade orthodrome"
+            f"orthodrome {ours} reads only files of this or older releases, in formats "
+            f"{FORMAT[0]}.0 to {FORMAT[0]}.{FORMAT[1]}. Upgrade orthodrome"
         )
     if known and writer < reader:
         warn_user(

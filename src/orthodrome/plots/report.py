@@ -83,7 +83,7 @@ class Note:
     text: str
 
     def html(self) -> str:
-        """Return an aside."""
+        """Return a paragraph with the class ``note``."""
         return f'<p class="note">{escape(self.text)}</p>'
 
 

@@ -16,8 +16,8 @@ from ._matplotlib import Axes, Figure, axes_of, plain_legend, set_title
 from .palette import COLORS
 
 _GRID = 30  # degrees between grid lines
-_FAINT = 0.6  # opacity of the far side, in addition to the veil
-_VEIL_OPACITY = 0.5
+_FAINT = 0.6  # opacity of points and lines on the far side
+_VEIL_OPACITY = 0.5  # of a disc in front of the far side, which makes it fainter still
 _GRID_STYLE: dict[str, Any] = {"color": "#A3AEB9", "linewidth": 0.5}
 _MEAN_STYLE: dict[str, Any] = {"marker": "*", "color": "#D50032", "edgecolor": "white"}
 _ANGLES = np.radians(np.arange(0, 361, 2))
@@ -40,8 +40,9 @@ def sphere(
 ) -> Figure:
     r"""Draw unit vectors of R³ on a sphere.
 
-    A star marks the mean, the first axis; a grid shows distances and directions from the mean in
-    steps of 30°. Points on the far side are faint. The projection is orthographic, in 2-D axes.
+    A star marks the mean, which is the first axis. A grid shows distances and directions from the
+    mean in steps of 30°. Points on the far side are faint. The projection is orthographic, in 2-D
+    axes.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def _great_circle(direction: Floats) -> Floats:
 
 
 def _draw_line(ax: Axes, view: Floats, far: int, near: int, **style: Any) -> Any:
-    """Draw the far part of a closed line faintly, and the near part; return the near part."""
+    """Draw a closed line, with its far part faint; return the artist of the near part."""
     x, y, depth = view
     behind = depth < 0
     # the far part includes the adjacent points, so that the two parts meet at the rim
@@ -171,15 +172,15 @@ def _draw_line(ax: Axes, view: Floats, far: int, near: int, **style: Any) -> Any
 
 
 def _draw_lines(
-    ax: Axes, camera: Floats, curves: dict[str, Array], first: int, *, geodesics: bool
+    ax: Axes, camera: Floats, curves: dict[str, Array], first_color: int, *, geodesics: bool
 ) -> dict[str, Any]:
-    """Draw geodesics, and curves in colours from index `first` on; return the lines by name."""
+    """Draw geodesics and curves; return them by name. Curve i has the colour `first_color` + i."""
     lines = {}
     for number, dashes in ((1, "-"), (2, "--")) if geodesics else ():
         style = {"color": "#222222", "linewidth": 1.4, "linestyle": dashes}
         line = camera @ _great_circle(np.eye(3)[number])
         lines[f"geodesic {number}"] = _draw_line(ax, line, _FAR_LINES, _LINES, **style)
-    for number, (name, points) in enumerate(curves.items(), start=first):
+    for number, (name, points) in enumerate(curves.items(), start=first_color):
         style = {"color": COLORS[number % len(COLORS)], "linewidth": 2.2}
         line = camera @ np.vstack([points, points[:1]]).T
         lines[name] = _draw_line(ax, line, _FAR_LINES, _LINES, **style)

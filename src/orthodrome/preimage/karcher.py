@@ -1,4 +1,4 @@
-"""The pre-image of a Karcher mean, and the geodesic kernel at it."""
+"""The pre-image of a Karcher mean, and the geodesic kernel with this reference point."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class KarcherPreimage(Outcome):
     objective : float
         The weighted mean of the squared distances, Σ p_n arccos² k(x_n, x̃).
     step : float
-        The length of the next step of the fixed point, relative to the root mean squared distance
-        of the data from their mean.
+        The length of the next fixed-point step, relative to the root mean squared distance of the
+        data from their mean.
     n_iter : int
         Iterations of the slowest start.
     n_starts : int
@@ -75,8 +75,8 @@ def karcher_mean_preimage(
         \alpha_n = -p_n \frac{\theta_n}{\sin\theta_n}\, h'(\|x_n - x\|^2)
 
     with k(x, y) = h(‖x - y‖²) and θ_n = arccos k(x_n, x). This is eq. 9 for the Gaussian kernel,
-    where -h' is k / 2σ². (The sign in eq. 8 of the paper is wrong; the zeros are the same.) The
-    iteration runs from several starts, and the best result is kept.
+    where -h' is k / 2σ². (Eq. 8 of the paper has a wrong sign, which does not change its
+    solutions.) The iteration runs from several starts, and the best result is kept.
 
     Matrices are represented by their logarithms. For shapes with the Veronese-Whitney kernel, h is
     a function of :math:`1 - |u_n^* u|^2`, and a step moves to the leading eigenvector of
@@ -98,8 +98,8 @@ def karcher_mean_preimage(
     n_starts : int, default=5
         The number of points for ``"few"``.
     tol : float, default=1e-9
-        Stop a start when its step is at most tol times the root mean squared distance of X from
-        its mean; for shapes, of full Procrustes distances.
+        The iteration from a start stops when its step is at most tol times the root mean squared
+        distance of X from its mean. Shapes are compared by their full Procrustes distances.
     max_iter : int, default=500
         The maximum number of iterations.
 
@@ -110,9 +110,9 @@ def karcher_mean_preimage(
 
     Notes
     -----
-    A data point at distance 0 has the weight -h'(0), its limit. (The paper omits it.) For
-    kernels with a cusp, such as the exponential, this is infinite, and the point is omitted. If
-    all weights underflow, a start does not move.
+    If x is equal to a data point, this point has the weight -h'(0), the limit. (The paper omits the
+    point.) For kernels with a cusp, such as the exponential, the limit is infinite, and the point
+    is omitted. If all weights underflow, a start does not move.
 
     References
     ----------
@@ -187,7 +187,10 @@ def _starts(kernel: Kernel, domain: Domain, p: Array, starts: Any, n_starts: int
 
 
 def best_points(domain: Domain, p: Array, n: int) -> Array:
-    """Return the n points with the smallest Σ p θ², of at most 512; p has shape (1, n_points)."""
+    """Return the n points with the smallest Σ p θ² among at most 512 candidates.
+
+    p has the shape (1, n_points).
+    """
     step = -(-len(domain.points) // _MAX_CANDIDATES)
     candidates = domain.points[::step]
     prepared = domain.prepare(candidates)
@@ -203,9 +206,9 @@ def leave_one_out_preimages(
 ) -> Array:
     """Return the leave-one-out pre-images of the Karcher mean.
 
-    Each is near the pre-image of all points. With a narrow kernel there may be as many local optima
-    as points, and the optimum may be at the omitted point, so the best other points are also
-    starts.
+    Most are near the pre-image of the mean of all points, which is the first start. With a narrow
+    kernel, however, there may be as many local optima as points, and the first start may be at the
+    omitted point. So the best of the other points are starts as well.
 
     Parameters
     ----------

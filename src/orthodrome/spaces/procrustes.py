@@ -37,12 +37,12 @@ def _sines(X: ArrayLike, Y: ArrayLike | None) -> tuple[Array, Array]:
         raise ValueError(
             f"X has {u.shape[1]} landmarks and Y has {v.shape[1]}; both must have the same number."
         )
-    coarse = min(u.dtype, v.dtype, key=lambda precision: precision.itemsize)
+    lower_precision = min(u.dtype, v.dtype, key=lambda precision: precision.itemsize)
     products = u.conj() @ v.T
     cosines = np.minimum(np.abs(products), 1.0)
     sines = np.sqrt((1 - cosines) * (1 + cosines))
     u, v = (vectors.astype(products.dtype, copy=False) for vectors in (u, v))
-    i, j = np.nonzero(sines < _CANCELLATION[coarse])
+    i, j = np.nonzero(sines < _CANCELLATION[lower_precision])
     sines[i, j] = np.sqrt(squared_remainders(u, v, products, i, j))
     if Y is None:
         np.fill_diagonal(sines, 0.0)
@@ -119,7 +119,7 @@ def procrustes_align(
 ) -> Array:
     r"""Rotate specimens to a reference.
 
-    In the plane generalised Procrustes analysis has a closed form: :math:`u_n e^{i\theta_n}` with
+    In the plane, generalised Procrustes analysis has a closed form: :math:`u_n e^{i\theta_n}` with
     :math:`e^{i\theta_n} = u_n^* \mu / |u_n^* \mu|` and the extrinsic mean μ as the reference.
 
     Parameters
@@ -129,7 +129,7 @@ def procrustes_align(
     reference : array-like, optional
         Landmarks of one specimen, in any form. Default: the :func:`extrinsic_mean` of X.
     sample_weight : array-like of shape (n,), optional
-        Weights of that mean.
+        Weights for the extrinsic mean of X.
     size : {"unit", "full", "own"}, default="unit"
         Centroid size of the result. ``"unit"``: 1. ``"full"``: :math:`|u_n^* \mu|`, which minimises
         the distance from the reference (full Procrustes coordinates). ``"own"``: the original size.

@@ -169,7 +169,7 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
 
 
 def _specimen_text(points: Floats, fields: Mapping[str, Any]) -> str:
-    """Return the lines of a specimen. An id and an image have one line each."""
+    """Return the lines of a specimen as text."""
     lines = [f"LM{'' if points.shape[1] == 2 else 3}={len(points)}", *_coordinate_lines(points)]
     if fields["curves"]:
         lines.append(f"CURVES={len(fields['curves'])}")
@@ -202,9 +202,9 @@ def _check_read_back(text: str, columns: Mapping[str, list[Any]]) -> None:
                 raise ValueError(
                     f"{name} of write_tps has {given!r} for {number_and_index('specimen', index)}, "
                     f"which would be read back as {read!r}. Use plain text without blanks at the "
-                    "ends, and names of fields in capitals that TPS files do not reserve."
+                    "ends, and field names in capitals that TPS does not reserve."
                 )
 
 
-# The parameter of write_tps for fields with one line, in the order in which they are written.
+# Keywords of fields with a single line and their parameters, in the order of writing.
 _NAMES = {"IMAGE": "images", "ID": "ids"}
