@@ -76,11 +76,12 @@ class TableCleaner(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A column holds dates if all its cells look like dates or times, or if its name is, for example,
-    year or date and it holds years. A column holds identifiers in three cases: it holds text with a
-    different value in most rows; it holds whole numbers and has a name such as id; or it holds the
-    numbers of the rows. If there are no other columns of numbers, constant numbers are used.
-    Numbers may have a currency sign or a unit such as % or mm, if all of the column have it.
+    A column holds dates if all its cells look like dates or times. A column of years holds dates
+    too if its name says so, for example "year" or "date". A column holds identifiers in three
+    cases: it holds text with more than 20 distinct values, which are more than half as many as its
+    cells; it holds whole numbers, mostly distinct, and has a name such as "id"; or it holds row
+    numbers. If all columns of numbers are constant, they are used. Numbers may have a currency
+    sign or a unit such as % or mm, if all numbers of the column have the same one.
 
     `transform` treats new rows like the training data. If a cell of a text column holds a value
     that the training data do not contain, all columns made from that text column are 0.
@@ -306,7 +307,7 @@ def unit_of(cell: str) -> str:
 
 
 def _number(cell: str) -> float | None:
-    """Return a cell as a number, without its unit and thousands commas; None if it is none."""
+    """Return the number in a cell without unit and thousands commas, or None if it is text."""
     if _NUMBER.fullmatch(cell):
         return float(cell)
     amount = _AMOUNT.fullmatch(cell)
@@ -314,6 +315,7 @@ def _number(cell: str) -> float | None:
         return None
     in_thousands = THOUSANDS.fullmatch(amount[3])
     digits = amount[3].replace(",", "" if in_thousands else ".")
+    # a decimal comma is accepted only in a number with a unit
     is_number = _NUMBER.fullmatch(digits) and (in_thousands or unit_of(cell))
     return float(amount[1] + digits) if is_number else None
 

@@ -86,7 +86,7 @@ def test_a_result_and_a_file(tmp_path):
     check_same_run(run(matrix(), path, n_passes=5), found)
     other = tmp_path / "other"
     run(matrix(), other, random_state=None, n_passes=1)
-    with pytest.raises(ValueError, match=r"checkpoint of another run than the result"):
+    with pytest.raises(ValueError, match=r"not from the same run: their seeds differ"):
         run(matrix(), other, random_state=None, initial=run(matrix(), random_state=3, n_passes=1))
 
 

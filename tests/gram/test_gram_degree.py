@@ -139,7 +139,7 @@ SMALL = np.array([[1.0, -0.1, 0.0], [-0.1, 1.0, 0.5], [0.0, 0.5, 1.0]])
     [
         (SIGNED, {}, rf"degree of row {ROW}, .*is {SUMS[ROW]:.4g} \(one of \d+ below 0\).*Gauss"),
         (SIGNED, {"row_numbers": np.arange(N) + 100}, f"degree of row {ROW + 100},"),
-        (gaussian(points()), {"sample_weight": FRACTIONS}, f"row {FEW}, .*no weights below 1"),
+        (gaussian(points()), {"sample_weight": FRACTIONS}, f"row {FEW}, .*weights below 1"),
         (SMALL, {"uncertainty": [0.05, 0.2, 0.2]}, r"row 0, .*, is -0.1 \(one of 1 below 0\)"),
         (np.eye(N), {"sample_weight": np.ones(3)}, r"sample_weight of Degree .* shape \(60,\)"),
         (np.eye(N), {"sample_weight": -np.ones(N)}, "sample_weight of Degree must not be negative"),

@@ -199,7 +199,7 @@ def test_negative_positions_are_never_lost_silently(missing, tmp_path):
 BAD = {
     "empty": ("", 1, "no LM="),
     "no landmarks": ("ID=a\nIMAGE=b\n", 2, "no LM="),
-    "landmarks of the last": ("ID=a\nLM=1\n1 2\nID=b\n\nSCALE=2", 4, "without an LM= for it"),
+    "landmarks of the last": ("ID=a\nLM=1\n1 2\nID=b\n\nSCALE=2", 4, "last specimen.* has no LM="),
     "too few at the end": ("LM=3\n1 2\n3 4\n\n", 3, "declares 3 lines.* 2 before the end"),
     "too few": ("LM=3\n1 2\n3 4\nID=a\n", 4, "declares 3 lines.* 2 before this line"),
     "too many": ("LM=1\n1 2\n3 4\nID=a\n", 3, "coordinates outside a block"),
@@ -217,7 +217,7 @@ BAD = {
     "curves first": ("CURVES=1\nPOINTS=1\n1 2\nLM=1\n1 2", 1, "curves before the landmarks"),
     "curve absent": ("LM=1\n1 2\nCURVES=1\nID=a\n", 4, "CURVES=1 on line 3.*expected block 1"),
     "curve cut": ("LM=1\n1 2\nCURVES=1\nPOINTS=2\n3 4\nID=a", 6, "POINTS=2 on line 4"),
-    "points alone": ("LM=1\n1 2\nPOINTS=1\n3 4\n", 3, "more POINTS="),
+    "points alone": ("LM=1\n1 2\nPOINTS=1\n3 4\n", 3, "POINTS= is not declared"),
     "scale": ("LM=1\n1 2\nSCALE=five\n", 3, "'five' is not a number"),
     "other number": (PLAIN + "LM=2\n1 2\n3 4\nID=c", 15, r"'c' \(index 2\) has 2 land.* has 3"),
     "other dimension": (PLAIN + "LM3=3\n1 2 3\n4 5 6\n7 8 9\nID=c", 15, "'c' .* 3 dim.*'edulis_1'"),

@@ -2,7 +2,7 @@
 
 ``numpy.load`` allocates the memory that a header declares before it reads, and raises many kinds of
 errors on damaged files. This module checks sizes first, unpickles nothing, and raises a ValueError
-for every fault. Messages call the file "it"; the caller adds its name.
+for every fault. The messages do not name the file ("it is damaged"); the caller adds its name.
 """
 
 from __future__ import annotations

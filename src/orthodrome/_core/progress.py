@@ -68,7 +68,7 @@ def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
     with _progress_bar(estimator) if verbose else nullcontext():
         context = estimator._init_callback_context(max_subtasks=TICKS)
         context.call_on_fit_task_begin(estimator=estimator)
-        # without callbacks, 20 contexts that nobody uses would take a millisecond
+        # without callbacks, do not create 20 unused contexts, which takes a millisecond
         observed = bool(getattr(estimator, "_skl_callbacks", []))
         yield Progress(estimator, context if observed else None)
         context.call_on_fit_task_end(estimator=estimator)
@@ -100,7 +100,7 @@ def _add_callback(estimator: Any, callback: Any) -> Iterator[None]:
 
 
 def reporting(estimator: Any, report: Callable[[float], None]) -> AbstractContextManager[None]:
-    """Let the estimator's fits call ``report(fraction)`` within the context."""
+    """Call ``report(fraction)`` while the estimator is fitted, within the context."""
     return _add_callback(estimator, _Reporter(report))
 
 

@@ -61,8 +61,8 @@ _MAX_CUT_RATIO, _MIN_SIZE = 0.5, 0.4
 # A smaller cut shows separate clusters, whatever their sizes.
 _ZERO_CUT = 1e-3
 _GRAPH = "shared_neighbors"
-# kernel="auto" compares no fewer rows, because most would be neighbours. Of more rows than the
-# second number, it compares a sample.
+# kernel="auto" compares the kernels if there are at least _MIN_COMPARED rows; with fewer rows, most
+# of them would be neighbours. If there are more than _MAX_COMPARED rows, it compares a sample.
 _MIN_COMPARED, _MAX_COMPARED = 40, 2000
 
 
@@ -132,7 +132,7 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     labels_ : ndarray of shape (n_samples,)
         The cluster of each training point. Clusters are numbered in the order of their first
         members in the sorted data, so the numbers depend neither on the seed nor on the order of
-        rows. A dask array if X is a dask array, whose rows are not sorted.
+        rows. If X is a dask array, its rows are not sorted, and `labels_` is a dask array.
     embedding_ : ndarray of shape (n_samples, n_clusters)
         Embedding of the training points.
     eigenvalues_ : ndarray of shape (n_clusters,)
@@ -264,7 +264,8 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the kernel.
 
-        A name of a kernel is then replaced by the kernel object, and "auto" by a Gaussian kernel.
+        Setting a parameter of the kernel replaces the name of a kernel by a kernel object, and
+        "auto" by a Gaussian kernel.
         """
         if self._automatic and any(name.startswith("kernel__") for name in params):
             params = {"kernel": "gaussian"} | params
@@ -319,19 +320,25 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
             self._check_graph_input(rows)
             request["exact"] = True  # without anchors
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
-        means = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=seeds[1])
-        return fit_spectral(canonical, kernel, LAPLACIANS[self.laplacian], plan, means, progress)
+        kmeans = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=seeds[1])
+        return fit_spectral(canonical, kernel, LAPLACIANS[self.laplacian], plan, kmeans, progress)
 
     def _choose_kernel(
         self, rows: Rows, canonical: Canonical, k: int, seeds: list[int]
     ) -> tuple[Kernel, SpectralFit | None]:
         """Return the kernel to use, and its fit if all rows were compared."""
         n = len(canonical.weights)
-        by_anchors = self._by_anchors() or choose_solver(n, k).solver == "nystroem"
-        if self.laplacian == "kernel-pca" or by_anchors or not isinstance(rows, ArrayRows):
-            reason = "the graph of neighbours needs rows in memory, no anchors, and njw or ncut"
+        uses_anchors = self._asks_for_anchors() or choose_solver(n, k).solver == "nystroem"
+        if self.laplacian == "kernel-pca" or uses_anchors or not isinstance(rows, ArrayRows):
+            reason = (
+                "the graph of neighbours needs rows in memory, a solver without anchors, and "
+                "laplacian 'njw' or 'ncut'"
+            )
         elif n < _MIN_COMPARED or k < 2:
-            reason = f"{n} distinct rows in {k} clusters are too few to compare"
+            reason = (
+                f"at least {_MIN_COMPARED} distinct rows and 2 clusters are needed to compare "
+                f"kernels; there are {n} and {k}"
+            )
         else:
             return self._compare_kernels(rows, canonical, k, seeds)
         self.kernel_choice_ = {"kernel": "gaussian", "reason": reason}
@@ -357,10 +364,10 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
         name = self.kernel_choice_["kernel"]
         return kernels[name], fits[name] if sample is canonical else None
 
-    def _by_anchors(self) -> bool:
+    def _asks_for_anchors(self) -> bool:
         """Return whether the parameters ask for anchors."""
-        by_name = isinstance(self.solver, Nystroem) or self.solver == "nystroem"
-        return by_name or self.n_anchors is not None
+        is_nystroem = isinstance(self.solver, Nystroem) or self.solver == "nystroem"
+        return is_nystroem or self.n_anchors is not None
 
     def _check_graph_input(self, rows: Rows) -> None:
         """Raise if rows or parameters cannot be used with a sparse graph."""
@@ -370,7 +377,7 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
                 f"{owner} searches for neighbours only among rows in memory, but X is read in "
                 "blocks. If it fits, pass it as one array; otherwise choose another kernel."
             )
-        if self._by_anchors():
+        if self._asks_for_anchors():
             raise ValueError(
                 f"{owner} cannot use anchors for a sparse graph. Omit n_anchors and "
                 "solver='nystroem'."
@@ -538,9 +545,9 @@ def normalized_cut(graph: Any, weights: Floats, labels: NDArray[np.integer[Any]]
 def fit_spectral(
     canonical: Canonical,
     kernel: Kernel,
-    geometry: Graph | Principal,
+    laplacian: Graph | Principal,
     plan: Plan,
-    means: KMeans,
+    kmeans: KMeans,
     progress: Progress,
 ) -> SpectralFit:
     """Embed the points with leading eigenvectors, and cluster the embedding."""
@@ -549,7 +556,7 @@ def fit_spectral(
         view = fitted_view(canonical, kernel, plan)
     on_features = view.points is not None
     progress.advance(GRAM_FRACTION, "features" if on_features else "Gram matrix")
-    operator, problem = geometry.wrap(view)
+    operator, problem = laplacian.wrap(view)
     pairs = leading(
         problem,
         plan.k,
@@ -562,8 +569,8 @@ def fit_spectral(
         pairs = leading_by_inverse(
             problem.tosparse(), upper_bound, plan.k, tol=tol, random_state=plan.request.random_state
         )
-    found = geometry.embedding(view, operator, pairs)
-    labels, centers = _cluster(found.points, canonical.weights, means)
+    found = laplacian.embedding(view, operator, pairs)
+    labels, centers = _cluster(found.points, canonical.weights, kmeans)
     attributes = view.attributes() | {
         "eigenvalues_": found.eigenvalues,
         "extension_": found.extension,
@@ -581,7 +588,7 @@ def fit_spectral(
         attributes["solver_"] = plan.name
         trace = {"n_anchors": attributes["n_anchors_"], "trace_error": view.trace_error}
         attributes["history_"][0] = attributes["history_"][0] | trace
-    warn = partial(_warn, found, pairs, view, (len(centers), means.n_clusters), tol)
+    warn = partial(_warn, found, pairs, view, (len(centers), kmeans.n_clusters), tol)
     return SpectralFit(attributes, found.points, labels, warn)
 
 
@@ -593,7 +600,7 @@ def _needs_inverse(problem: Any, pairs: Eigenpairs, plan: Plan) -> bool:
 
 
 def _cluster(
-    points: NDArray[Any], weights: Floats, means: KMeans
+    points: NDArray[Any], weights: Floats, kmeans: KMeans
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return labels and centres of k-means, numbered in the order of their first points.
 
@@ -601,8 +608,8 @@ def _cluster(
     """
     unit = np.abs(points).max(initial=0.0) * np.finfo(points.dtype).eps * 2**12
     rounded = np.round(points / unit) if unit > 0 else points
-    k = min(means.n_clusters, len(canonical_rows(rounded).weights))
-    found = clone(means).set_params(n_clusters=k)
+    k = min(kmeans.n_clusters, len(canonical_rows(rounded).weights))
+    found = clone(kmeans).set_params(n_clusters=k)
     found.fit(points, sample_weight=weights / weights.mean())
     labels, order = numbered_by_first(found.labels_)
     order = np.concatenate([order, np.setdiff1d(np.arange(k), order)])

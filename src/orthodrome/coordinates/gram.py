@@ -58,7 +58,8 @@ class CoordinateGram(GramOperator):
         """Return the squared lengths of the points."""
         if self.points.unit:
             return np.ones(self.shape[0], dtype=self.dtype)
-        return self.points.captured.astype(self.dtype)
+        squared_lengths = self.points.captured
+        return squared_lengths.astype(self.dtype)
 
     def cross(self, X_new: Any) -> CoordinateCross:
         """Return the inner products of the features of new points and of the training points."""
@@ -75,7 +76,7 @@ class CoordinateCross(CrossOperator):
     def _matmat(self, V: Array) -> Array:
         dtype = np.result_type(V.dtype, self.dtype)
         # V may hold integers, or have a lower precision than the features
-        sums = self._points.combine(V.astype(dtype, copy=False)).T
+        sums = self._points.combine(V.astype(dtype, copy=False)).T  # Fᵀ V
         return self._new.apply(sums.astype(dtype, copy=False)).astype(dtype, copy=False)
 
     def rows(self, indices: ArrayLike) -> Array:

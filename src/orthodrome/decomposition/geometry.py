@@ -30,11 +30,12 @@ __all__ = ["FLAT", "SPHERE", "Flat", "Geometry", "Origin", "Sphere", "centered",
 # Tolerance for the gradient at the Karcher mean; float32 points do not allow a smaller one.
 _MEAN_TOL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-7}
 
-# Number of sampled points. Their mean is subtracted before the sums for the flat covariance.
+# Number of points in a sample. Its mean is subtracted from all points before their products are
+# summed to a covariance; this keeps rounding errors small.
 _SAMPLE_SIZE = 1024
 
-# Warn if the angle between the mean of all rows and the mean of the first rows is larger, in
-# radians. For widely spread points, eigenvalues had an error of 1 % at about 1 rad.
+# partial_fit warns if the angle between the Karcher mean of all rows and that of the first rows is
+# larger than this, in radians. For widely spread points, eigenvalues had an error of 1 % at 1 rad.
 _MAX_DRIFT = 0.5
 
 
@@ -55,8 +56,10 @@ class Origin:
         proportional to it.
     count : float
         The sum of the weights.
-    trace, left_out : float
-        The mean of k(x, x), and how much of it the vectors do not span.
+    trace : float
+        The mean of k(x, x).
+    left_out : float
+        The part of `trace` that the anchors do not span.
     attributes : dict
         Fitted attributes of the mean.
     converged : bool
@@ -75,7 +78,7 @@ class Origin:
 
     @property
     def trace_error(self) -> float:
-        """The fraction of the trace that the vectors do not span."""
+        """The fraction of the trace that the anchors do not span."""
         return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
 
 
@@ -97,7 +100,7 @@ def centered(gram: GramOperator, weights: Floats | None) -> Centered:
 class Flat:
     """Flat feature space, with points relative to their mean: kernel PCA."""
 
-    #: Whether eigenvalues are divided by the sum of the weights.
+    #: Whether eigenvalues are variances, that is, divided by the sum of the weights.
     variances = False
     on_sphere = False
     #: Approximate number of passes over the coordinates of all rows in a fit.
@@ -309,7 +312,11 @@ class Sphere:
 
 
 def _sphere_coordinates(frame: Floats, block: Block) -> Floats:
-    """Return geodesic coordinates of a block of points; the last column holds cosines."""
+    """Return coordinates in the columns of `frame`, the last of which is the Karcher mean.
+
+    The others are tangent vectors, and their coordinates those of the Log maps of the points. The
+    last coordinate is the inner product of the point with the mean, before normalisation.
+    """
     products = block.products(frame)
     cosines = products[:, -1]
     _, angle_ratios = angles_from_cosines(cosines)

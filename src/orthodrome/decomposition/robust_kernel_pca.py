@@ -69,7 +69,8 @@ class RobustKernelPCA(ExplicitDecomposition):
     Parameters
     ----------
     n_components : int or None, default=2
-        The number of directions; None: as many as the points in use span.
+        The number of directions. None: as many as the points span; for "mrcd", the points that it
+        uses.
     kernel : Kernel, str or callable, default="gaussian"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block.
@@ -125,10 +126,10 @@ class RobustKernelPCA(ExplicitDecomposition):
     Outliers that lie in a common direction bias spatial-sign and pursuit (for every p), since their
     contributions add up. The guide compares the methods.
 
-    The sign of each direction is chosen so that the third moment of the coordinates of the points
-    in use is positive. Before the fit, equal rows are merged, their weights are added, and rows are
-    sorted. A weight of 2 is therefore equivalent to repeating the row, to the last bit, and the
-    order of rows does not matter.
+    The sign of each direction is chosen so that the third moment of the coordinates is positive
+    (for "mrcd", of the points that it uses). Before the fit, equal rows are merged, their weights
+    are added, and rows are sorted. A weight of 2 is therefore equivalent to repeating the row, to
+    the last bit, and the order of rows does not matter.
 
     References
     ----------

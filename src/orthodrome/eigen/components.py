@@ -45,9 +45,9 @@ class Components:
     rounding: float
 
 
-def weighted_problem(geometry: GramOperator, weights: Floats | None) -> GramOperator:
+def weighted_problem(gram: GramOperator, weights: Floats | None) -> GramOperator:
     """Return W^½ G W^½, whose spectrum is that of G with each row repeated w times."""
-    return geometry if weights is None else Weighted(geometry, np.sqrt(weights))
+    return gram if weights is None else Weighted(gram, np.sqrt(weights))
 
 
 def solve_components(
@@ -78,25 +78,27 @@ def solve_components(
 
 
 def make_components(
-    pairs: Eigenpairs, geometry: Centered | Tangent, weights: Floats | None, *, drop_null: bool
+    pairs: Eigenpairs, gram: Centered | Tangent, weights: Floats | None, *, drop_null: bool
 ) -> Components:
     r"""Turn eigenpairs :math:`(\lambda_q, a_q)` into components of unit length in feature space.
 
     Let z_n be the centred or tangent points, G their Gram matrix, and
     :math:`\beta_q = W^{1/2} a_q / \sqrt{\lambda_q}`. The component is
     :math:`\sum_n \beta_{qn} z_n`, and the coordinates of the points are :math:`G \beta_q`.
-    `drop_null` drops pairs within rounding error (one is kept); otherwise they become columns of
-    zeros.
+    Pairs whose eigenvalue is within rounding error are dropped with `drop_null`, but at least one
+    pair is kept. Without it, they become columns of zeros.
     """
-    # Eigenvalues up to `floor` may be rounding errors. The solver contributes a few units in the
-    # last place of the largest one. The entries of G are differences of numbers of the size of K.
-    # Independent errors of entries change eigenvalues in proportion to √n. Errors of the means or
-    # cosines are common to a row; they change eigenvalues in proportion to n.
-    n, eps = geometry.shape[0], float(np.finfo(pairs.values.dtype).eps)
+    # Eigenvalues up to `floor` may be rounding errors. The error of the solver is a few units in
+    # the last place of the largest eigenvalue. The entries of G are differences of larger numbers,
+    # and their errors are proportional to those (`term_size`). Independent errors of entries change
+    # eigenvalues in proportion to √n. Errors of the means or cosines are common to a row; they
+    # change eigenvalues in proportion to n.
+    n, eps = gram.shape[0], float(np.finfo(pairs.values.dtype).eps)
     count = n if weights is None else float(weights.sum())
     units = eps / np.sqrt(n) + float(np.finfo(np.float64).eps)
-    geometric = 10 * geometry.term_size(weights) * count * units
-    floor = max(10 * eps * float(np.abs(pairs.values).max()), geometric)
+    gram_error = 10 * gram.term_size(weights) * count * units
+    solver_error = 10 * eps * float(np.abs(pairs.values).max())
+    floor = max(solver_error, gram_error)
     if drop_null:
         pairs = pairs.first(max(1, int(np.count_nonzero(pairs.values > floor))))
     dtype = pairs.values.dtype
@@ -110,10 +112,10 @@ def make_components(
         embedding = pairs.vectors * roots
     else:  # avoids division by the root of a weight, which may be 0
         beta = beta * np.sqrt(weights).astype(dtype)[:, None]
-        embedding = geometry @ beta
+        embedding = gram @ beta
     signs = orient(embedding, weights).astype(dtype)
     beta *= signs
-    total = weighted_problem(geometry, weights).trace()
+    total = weighted_problem(gram, weights).trace()
     ratio = values / total if total > 0 else np.zeros_like(values)
     return Components(
         eigenvalues=values,

@@ -14,7 +14,8 @@ from .._core.types import Array
 from .krylov import Krylov
 from .pairs import Eigenpairs
 
-# Distance of the shift from the upper bound of the eigenvalues, whose range is about 1.
+# The shift lies above the upper bound of the eigenvalues by this much. For graphs, the eigenvalues
+# span a range of at most 2.
 _DISTANCE = 1e-5
 
 

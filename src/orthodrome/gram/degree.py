@@ -29,10 +29,11 @@ class Degree(WrappedGram):
     .. math:: \Delta^{-1/2} W^{1/2} (K - \operatorname{diag}(K_{ii} / w_i)) W^{1/2} \Delta^{-1/2}
         + \sigma I, \qquad \Delta_i = \sum_j w_j K_{ij} - K_{ii}.
 
-    Compare it with the larger matrix in which every point is repeated w times. Eigenvectors of the
-    larger matrix that are constant on the copies of each point, multiplied by :math:`W^{1/2}`, are
-    the eigenvectors here, with the same eigenvalues. (Its other eigenvectors have the eigenvalues
-    :math:`\sigma - K_{ii}/\Delta_i`.) A product costs one product with K.
+    It stands for the larger matrix in which every point is repeated w times. If an eigenvector of
+    the larger matrix has equal entries for all copies of a point, these entries, multiplied by
+    :math:`W^{1/2}`, are an eigenvector here, with the same eigenvalue. (The other eigenvectors of
+    the larger matrix have the eigenvalues :math:`\sigma - K_{ii}/\Delta_i`.) A product costs one
+    product with K.
 
     Parameters
     ----------
@@ -273,7 +274,7 @@ def _check_degrees(degrees: Floats, numbers: Array, others: str, suffix: str = "
         row = int(negative[0])
         raise ValueError(
             f"The degree of row {int(numbers[row])}{suffix}, the sum of its similarities to "
-            f"{others}, is {degrees[row]:.4g} (one of {len(negative)} below 0). Use a kernel such "
-            "as Gaussian, whose values are not negative, and no weights below 1: they count "
-            "copies, without the similarity of a copy to itself."
+            f"{others}, is {degrees[row]:.4g} (one of {len(negative)} below 0). Use a kernel "
+            "without negative values, such as Gaussian. Do not use weights below 1: weights count "
+            "copies of a point."
         )

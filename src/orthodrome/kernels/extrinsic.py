@@ -16,9 +16,8 @@ from .radial import Gaussian, median_of_rows
 class DistanceGaussian(Kernel):
     r"""A kernel :math:`\exp(-\rho(x, y)^2 / 2\sigma^2)` with a scale sigma, a number or a rule.
 
-    ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the median of ρ. These
-    kernels are usually written with σ² instead of 2σ². Then σ² is the mean of ρ², or σ the median
-    of ρ, and the kernel values are the same.
+    ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the median of ρ. Papers
+    usually write σ² instead of 2σ². Their σ is √2 times this one; the kernel values are the same.
     """
 
     unit_norm = True

@@ -71,7 +71,7 @@ def shapes(
     points = as_points(X)
     panels = _panels(labels, len(points))
     check_integer(n_columns, "n_columns", "shapes")
-    order, style = _joined(points.shape[1], links, "shapes")
+    order, style = _line_order(points.shape[1], links, "shapes")
     aligned = procrustes_align(points)
     groups = [aligned[chosen] for _, chosen, *_ in panels]
     means = [_mean_of(group) for group in groups]
@@ -81,9 +81,10 @@ def shapes(
     figure = figure_of(figure, (2.6 * columns, 2.6 * rows + 0.3), title)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     box = _box(np.concatenate([*drawn, means]))
-    for ax, (name, chosen, color, _), few, center in zip(axes, panels, drawn, means, strict=False):
-        opacity = float(np.clip(8 / len(few), 0.06, 0.5))
-        for specimen in few:
+    per_panel = zip(axes, panels, drawn, means, strict=False)
+    for ax, (name, chosen, color, _), specimens, center in per_panel:
+        opacity = float(np.clip(8 / len(specimens), 0.06, 0.5))
+        for specimen in specimens:
             _draw(ax, specimen, order, color=color, linewidth=0.7, alpha=opacity, **style)
         _draw(ax, center, order, color="white", linewidth=4.0)  # a rim around the mean
         _draw(ax, center, order, color=_DARK, linewidth=1.8, marker="o", markersize=3)
@@ -123,7 +124,8 @@ def shape_modes(
     n_steps : int, default=5
         Number of shapes in a row; odd.
     magnification : float or array-like of shape (n_modes,), default=1.0
-        Factor of the differences from the middle shape, for all modes or for each.
+        Differences from the middle shape are multiplied by this factor: one number for all modes,
+        or one per mode.
     links : array-like of shape (m, 2), optional
         Pairs of landmarks, numbered from 0, to join by lines. If empty, lines join each landmark
         to its place in the middle shape. By default, landmarks are joined in their order, and the
@@ -153,11 +155,11 @@ def shape_modes(
     extent = check_positive(extent, "extent", "shape_modes")
     if n_steps % 2 == 0:
         raise ValueError(
-            f"n_steps of shape_modes must be odd, with one in the middle; got {n_steps}."
+            f"n_steps of shape_modes must be odd, so that there is a middle shape; got {n_steps}."
         )
     amounts = np.linspace(-extent, extent, n_steps)
     aligned = _mode_shapes(model, n_modes, amounts)
-    order, style = _joined(aligned.shape[2], links, "shape_modes")
+    order, style = _line_order(aligned.shape[2], links, "shape_modes")
     middle = aligned[:, n_steps // 2, None]
     factors = check_row(np.ravel(magnification), "magnification", "shape_modes")
     if len(factors) not in (1, len(aligned)):
@@ -246,8 +248,11 @@ def _preimages(model: Any, n_modes: int, amounts: Floats) -> Array:
     return model.inverse_transform(coordinates.reshape(-1, n_components))
 
 
-def _joined(k: int, links: ArrayLike | None, owner: str) -> tuple[Indices, dict[str, Any]]:
-    """Return the order of landmarks along a line, with -1 for gaps, and the style of landmarks."""
+def _line_order(k: int, links: ArrayLike | None, owner: str) -> tuple[Indices, dict[str, Any]]:
+    """Return the order in which a line visits landmarks, and the style of their markers.
+
+    In the order, -1 is a gap in the line.
+    """
     if links is None:
         return np.arange(k + 1) % k, {}
     pairs = np.asarray(links)

@@ -57,9 +57,10 @@ class Expected:
     likelihood : float
         The weighted mean of log P(y).
     masses : ndarray of shape (k,)
-        Σ P_nl p_n of each component.
+        Σ_n P_nl p_n of each component l, with the probabilities P_nl that point n belongs to it,
+        and the weights p_n = w_n / Σ w.
     squared_distances : ndarray of shape (k,)
-        Σ P_nl p_n d² of each component, with Mahalanobis distances d.
+        Σ_n P_nl p_n d_nl² of each component, with Mahalanobis distances d_nl.
     steps : ndarray of shape (k, q)
         The step of each mean, in the frame at that mean.
     total : float
@@ -123,9 +124,10 @@ class _Sums:
             self.memberships[start : start + len(points)] = memberships.T
         pulls = memberships * distances.angle_ratios
         if self.mean_update != "karcher":
-            levels = distances.cosines * distances.angle_ratios  # θ cot θ
-            bends = bend_ratios(distances.angles, levels) * distances.squared_mahalanobis
-            pulls = np.vstack([pulls * levels, pulls * bends])
+            theta_cot_theta = distances.cosines * distances.angle_ratios
+            ratios = bend_ratios(distances.angles, theta_cot_theta)  # (1 - θ cot θ) / θ²
+            second = pulls * (ratios * distances.squared_mahalanobis)
+            pulls = np.vstack([pulls * theta_cot_theta, second])
         scatters: Any = 0.0
         if self.needs_scatters:
             scatters = scatters_of(points, memberships, self.mixture.means)
@@ -142,11 +144,11 @@ class _Sums:
             covariances, inverses = (with_spectrum(v, vectors) for v in (values, 1 / values))
             for number, C in enumerate(covariances):
                 steps[number] += C @ (pulls[k + number] @ frames[number])
-                m, past = means[number, 1:], 1 + means[number, 0]
-                if self.needs_scatters and past > ANTIPODAL * EPS:
+                m, denominator = means[number, 1:], 1 + means[number, 0]
+                if self.needs_scatters and denominator > ANTIPODAL * EPS:
                     # if the mean moves by δ, its frame rotates by (m δᵀ - δ mᵀ) / (1 + μ_1)
                     turn = C @ (scatters[number] @ (inverses[number] @ m)) - scatters[number] @ m
-                    steps[number] += turn / past
+                    steps[number] += turn / denominator
         return steps / np.maximum(masses, np.finfo(np.float64).tiny)[:, None]
 
 
@@ -285,8 +287,8 @@ def expectation_maximization(
     with the mean (paper, step 6); in flat space one step reaches the new mean. A "diag" or "tied"
     covariance is instead kept constant in the frame of :func:`tangent_frame_at`, which rotates as
     the mean moves. Then the covariance is estimated at the new mean. If the new mean and covariance
-    increase the expected cost, the step is halved, so the likelihood decreases at most by
-    rounding errors.
+    decrease the expected log-likelihood of points and memberships, the step is halved. Therefore
+    the likelihood decreases at most by rounding errors.
 
     With ``mean_update="karcher"`` the step is the weighted mean of the t_n. It converges to the
     Karcher means weighted with the memberships, Σ P_n t_n = 0, as in the paper. It is cheaper and
@@ -402,8 +404,8 @@ def first_mixture(
     """Return the initial mixture for given memberships, of shape (k, n).
 
     `unit_mass` is the mass of a point of weight 1. Each covariance is shrunk towards the pooled
-    one, which has the mass of q + 1 points; otherwise components with few points would start nearly
-    singular.
+    covariance, which counts like q + 1 points; otherwise components with few points would start
+    nearly singular.
     """
     masses = memberships.sum(axis=1)
     k, q = len(masses), points.shape[1] - 1

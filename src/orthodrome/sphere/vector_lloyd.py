@@ -21,8 +21,8 @@ from .lloyd import GRADIENT_TOL, NO_MEAN, PATIENCE, fill_empty
 _PRODUCT_BYTES = 2**21
 # The search for a Karcher mean divides gradients by the curvature, but by no less than this.
 _MIN_CURVATURE = 0.25
-# The search for better centres stops after so many failures. A trial makes so many iterations,
-# and must decrease the inertia by this fraction.
+# The search for better centres stops after _MAX_FAILURES failed trials in succession. Each trial
+# makes _TRIAL_ITER iterations. It fails unless the inertia decreases by the fraction _MIN_GAIN.
 _MAX_FAILURES, _TRIAL_ITER, _MIN_GAIN = 2, 2, 1e-5
 # Steps that increase the inertia are halved, but not below this fraction.
 _MIN_SCALE = 1e-3
@@ -41,8 +41,8 @@ class Assignment:
     sphere : bool
         Whether distances are angles.
     at_centers : bool
-        Whether the sums on the sphere are those of Log maps at the centres, up to multiples of the
-        centres. Otherwise they are those of the points.
+        What is summed on the sphere. If True: each point y times θ/sin θ, which is its Log map at
+        the centre plus a multiple of the centre. If False: the points themselves.
     rounding : float
         A point keeps its old label unless another product is larger by more than this.
     target : ndarray of shape (n,) or None
@@ -77,12 +77,12 @@ class Assignment:
 
     @property
     def _direct(self) -> bool:
-        """Whether vectors are at hand; otherwise products with few centres are cheaper."""
+        """Whether vectors are stored or cheap; otherwise, products with the centres are cheaper."""
         return self.by.stored or self.by.explicit
 
     def nearest(self, block: Any, before: Array | None = None) -> tuple[Array, Floats]:
         """Return labels, and the products of points with their centres (less ‖c‖²/2 if flat)."""
-        at = np.arange(block.n)
+        index = np.arange(block.n)
         if self._direct:
             products = block.vectors() @ self.centers.astype(block.dtype).T
         else:
@@ -91,9 +91,9 @@ class Assignment:
             products -= (np.vecdot(self.centers, self.centers) / 2).astype(products.dtype)
         labels = np.argmax(products, axis=1)
         if before is not None:
-            better = products[at, labels] > products[at, before] + self.rounding
+            better = products[index, labels] > products[index, before] + self.rounding
             labels = np.where(better, labels, before)
-        return labels, products[at, labels].astype(np.float64)
+        return labels, products[index, labels].astype(np.float64)
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> tuple[Any, ...]:
         """Return masses, sums, scatters, the number of changed labels, and the trace of a block.
@@ -210,7 +210,7 @@ def lloyd_on_vectors(
     masses, sums, _, _, trace = points.rows.reduce(current)
     rounding = 16 * eps * (1.0 if sphere else float(trace / masses.sum()))
     status, history, n_iter = Status.MAX_ITER, [], 0
-    inertia, scale, smallest, idle, scatters = np.inf, 1.0, np.inf, 0, masses
+    inertia, scale, smallest_gradient, n_idle, scatters = np.inf, 1.0, np.inf, 0, masses
     while status is Status.MAX_ITER and n_iter < max_iter:
         n_iter += 1
         moved = _moved(current, masses, sums, scale)
@@ -227,14 +227,15 @@ def lloyd_on_vectors(
         masses, sums, scatters = found[:3]
         before, inertia, changed = inertia, float(scatters.sum()), int(found[3])
         history.append({"inertia": inertia, "n_changed": changed})
-        largest = 0.0
+        gradient = 0.0
         if sphere:
-            largest = float(np.linalg.norm(_gradients(moved, masses, sums), axis=1).max())
+            gradient = float(np.linalg.norm(_gradients(moved, masses, sums), axis=1).max())
         if changed:
-            smallest, idle = np.inf, 0
-        idle = 0 if largest < 0.9 * smallest else idle + 1
-        smallest = min(smallest, largest)
-        if largest <= max(GRADIENT_TOL, 4 * eps) or idle >= PATIENCE:
+            smallest_gradient, n_idle = np.inf, 0
+        # after several iterations without a smaller gradient, the rest is rounding error
+        n_idle = 0 if gradient < 0.9 * smallest_gradient else n_idle + 1
+        smallest_gradient = min(smallest_gradient, gradient)
+        if gradient <= max(GRADIENT_TOL, 4 * eps) or n_idle >= PATIENCE:
             if not changed:
                 status = Status.CONVERGED
             elif abs(before - inertia) <= 1e-9 * abs(inertia):
@@ -289,9 +290,9 @@ def geodesic_steps(
         Factor of the steps.
     """
     m, gradients = centers.shape[1], _gradients(centers, masses, sums)
-    # the second derivative of θ²/2 is 1 in one direction and θ cot θ in the others
-    bends = np.vecdot(sums, centers) / np.where(masses > 0, masses, 1.0)
-    curvature = np.maximum((1 + (m - 2) * bends) / max(m - 1, 1), _MIN_CURVATURE)
+    # the second derivative of θ²/2 is 1 towards the point, and θ cot θ in the other directions
+    transverse = np.vecdot(sums, centers) / np.where(masses > 0, masses, 1.0)
+    curvature = np.maximum((1 + (m - 2) * transverse) / max(m - 1, 1), _MIN_CURVATURE)
     lengths = np.linalg.norm(gradients, axis=1)
     angles = np.minimum(scale * lengths / curvature, np.pi / 2)[:, None]
     tangents = gradients / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -340,6 +341,7 @@ def with_better_centers(points: Coordinates, run: VectorRun) -> VectorRun:
         a, b = np.unravel_index(np.argmin(costs), costs.shape)
         spreads = run.scatters / masses
         spreads[[a, b]] = -np.inf
+        # after a failure, try the next one
         widest = int(np.argsort(-spreads)[min(failures, len(centers) - 3)])
         members = np.flatnonzero(run.labels == widest)
         halves = _halves(vectors[members].astype(np.float64))

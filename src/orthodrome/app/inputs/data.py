@@ -75,7 +75,8 @@ class Data:
     labels : ndarray of str of shape (n,) or None
         Class of each row.
     label_name : str or None
-        Source of the labels: a column's name, or the regular expression.
+        Source of the labels: the name of a column, or the regular expression that finds them in
+        the names of specimens.
     id_name : str or None
         Name of the column with the ids, if any.
     notes : tuple of str
@@ -127,7 +128,10 @@ class Data:
 
     @property
     def label_title(self) -> str:
-        """Name of the label column in written tables; "label" if the name is reserved."""
+        """Name of the label column in written tables.
+
+        It is "label" if `label_name` is None, reserved, or a regular expression.
+        """
         name = self.label_name or "label"
         is_pattern = self.kind == "shapes" and not name.isidentifier()
         return "label" if is_pattern or name in _RESERVED else name

@@ -31,7 +31,7 @@ _MIN_DAMPING = 2.0**-20
 # small gains would not improve a bad one, so t begins at 1 / (2 residual) of the start
 # (benchmarks/defaults/hebbian.py).
 _HEAD_STARTS = (3.0, 1000.0)
-_N_SAMPLED = 32  # number of rows to check
+_N_SAMPLED = 32  # number of rows of the matrix that are compared in a check
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class HebbianResult(Outcome):
     Attributes
     ----------
     coefficients : ndarray of shape (r, l)
-        A, the components' coefficients over the points; after the Rayleigh-Ritz step they have
-        unit length in feature space and are orthogonal.
+        A, the components' coefficients over the points. After the Rayleigh-Ritz step, the
+        components have unit length in feature space and are orthogonal.
     eigenvalues : ndarray of shape (r,)
-        Estimates: Ritz values, descending; without that step, those of eq. (13) in the order of the
-        rows.
+        Estimated eigenvalues. After the Rayleigh-Ritz step, the Ritz values, descending. Without
+        it, the estimates of eq. (13), in the order of the components.
     eigenvectors : ndarray of shape (l, r)
         Eigenvectors of K' in columns: the normalised coordinates of the points on each component.
         Orthonormal after the Rayleigh-Ritz step.
     residuals : ndarray of shape (r,)
         ‖K'v - λv‖ of each pair, estimated from a sample of rows (exact for l <= 64).
     n_passes : int
-        Passes over the data, including those before `initial`.
+        Number of passes over the data. If `initial` is a result, its passes are included.
     status : Status
         How the run ended; ``status.advice`` says what to do.
     history : tuple of dict
@@ -94,7 +94,7 @@ class Run:
         check_semidefinite(operator)
         self.block_size = resolve_block_size(settings.block_size, operator, settings.memory_budget)
         self.gains = Gains(settings, operator)
-        self.first = self.given.n_passes if isinstance(self.given, HebbianResult) else 0
+        self.n_earlier = self.given.n_passes if isinstance(self.given, HebbianResult) else 0
         self.found: tuple[Ritz, Floats] | None = None  # pairs and residuals of the latest state
 
     def result(self) -> HebbianResult:
@@ -108,7 +108,10 @@ class Run:
             return self._do_passes(file)
 
     def _fingerprint(self) -> str:
-        """Return a hash of the parameters that may not change; see also `check_same_matrix`."""
+        """Return a hash of the parameters that a continued run must share.
+
+        The matrix is compared by `check_same_matrix`.
+        """
         settings, seed = self.settings, self.settings.random_state
         rates = (settings.eta0, settings.mu, settings.xi, settings.rho0)
         numbers = [value if isinstance(value, str) else float(value) for value in rates]
@@ -125,10 +128,10 @@ class Run:
             return None
         if isinstance(self.given, HebbianResult) and record.seed != self.given.seed:
             raise ValueError(
-                f"{file.path} is the checkpoint of another run than the result given as initial: "
-                "their seeds differ. Delete it, or choose another file."
+                f"The checkpoint {file.path} and the result given as initial are not from the same "
+                "run: their seeds differ. Delete the checkpoint, or choose another file."
             )
-        if record.state.n_passes < self.first:
+        if record.state.n_passes < self.n_earlier:
             return None
         check_same_matrix(record.state, self.operator, f"{file.path} is the checkpoint of a run")
         return record
@@ -155,11 +158,11 @@ class Run:
         return Record(state, seed, [])
 
     def _equivalent_passes(self, state: State, seed: int) -> float:
-        """Return half the number of passes after which a random start is about as accurate."""
+        """Return half the number of passes that would make a random start as accurate as this."""
         lengths = state.squared_lengths()
         if not np.all((lengths == 0) | ((lengths > 0.5) & (lengths < 2))):
             return 0.0  # not normalised, so not a good start
-        # the components as they are, with their Rayleigh quotients, ‖A_i K'‖² / ‖w_i‖²
+        # the unchanged components, with their Rayleigh quotients ‖A_i K'‖² / ‖w_i‖² as eigenvalues
         sums = (state.component_projections**2).sum(axis=1)
         pairs = raw_pairs(state)._replace(values=quotient(sums, lengths))
         largest, rng = float(pairs.values.max()) or 1.0, np.random.default_rng([seed, 3])
@@ -179,7 +182,7 @@ class Run:
             if self.callback is not None:  # after the checkpoint, since it may raise
                 self.callback(dict(record.history[-1]))
         if status is Status.DIVERGED:
-            _warn(record.state, " and was undone; the run ends before it.")
+            _warn(record.state, " and was undone. The run has ended.")
         pairs, residuals = self.found or self._pairs()
         dtype = self.operator.dtype
         return HebbianResult(
@@ -204,7 +207,7 @@ class Run:
             rng = np.random.default_rng([record.seed, 1, before.n_passes])
             order = rng.permutation(self.operator.shape[0])
         else:
-            order = self.orders[before.n_passes - self.first]
+            order = self.orders[before.n_passes - self.n_earlier]
         with np.errstate(over="ignore", invalid="ignore"):
             n_clips, finite = sweep(record.state, self.operator, order, self.gains, self.block_size)
             diverged = not finite or self._has_diverged(before)
@@ -254,7 +257,7 @@ class Run:
         latest = record.history[-1] if record.history else {"diverged": True}
         if not latest["diverged"] and latest["max_residual"] <= self.settings.tol:
             return Status.CONVERGED
-        is_last = record.state.n_passes >= self.first + self.n_passes
+        is_last = record.state.n_passes >= self.n_earlier + self.n_passes
         return Status.MAX_ITER if is_last else None
 
 
@@ -310,7 +313,7 @@ def _spaced(n: int) -> Indices:
 
 
 def check_same_matrix(state: State, operator: Any, what: str) -> None:
-    """Raise if the products in a state do not belong to this matrix."""
+    """Raise if the products stored in a state are not those with this matrix."""
     sample = _spaced(operator.shape[0])
     expected = state.coefficients @ np.asarray(operator.rows(sample), dtype=np.float64).T
     stored = state.projections[:, sample]

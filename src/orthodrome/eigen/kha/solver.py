@@ -50,10 +50,11 @@ class Hebbian(Solver):
     Parameters
     ----------
     gain : {"constant", "t", "et", "smd"}, default="et"
-        KHA: the same gain throughout. KHA/t: :math:`\eta_0\, l/(t+l)`, where l is the number of
-        rows, and t counts the visits to rows. KHA/et: also divided by the estimated eigenvalue of
-        each component (eq. 12, 13). KHA-SMD: stochastic meta-descent on the logarithms of those
-        gains (eq. 16, 21).
+        The variant of the algorithm. "constant" (KHA): the same gain throughout. "t" (KHA/t):
+        :math:`\eta_0\, l/(t+l)`, where l is the number of rows, and t counts the visits to rows.
+        "et" (KHA/et): also divided by the estimated eigenvalue of each component (eq. 12, 13 of
+        the paper). "smd" (KHA-SMD): stochastic meta-descent on the logarithms of those gains
+        (eq. 16, 21).
     eta0 : float or "auto", default="auto"
         With a number η0, the gains are those of the paper. "auto" needs no tuning; see Notes.
     mu : float or "auto", default="auto"
@@ -76,8 +77,8 @@ class Hebbian(Solver):
         "pilot": the principal components within the span of a few points. "nystroem": the same
         with points drawn by randomly pivoted Cholesky. "orthonormal": random coefficients over a
         few points, orthonormal in feature space. "paper": random coefficients over all l points,
-        drawn from N(0, 1/(rl)) for r components; they need a product with the matrix. "sparse":
-        the same over a few points.
+        drawn from N(0, 1/(rl)) for r components; this start costs a product with the matrix.
+        "sparse": random coefficients over a few points.
     block_size : int, optional
         Samples per block; the iterates do not depend on it, except for rounding errors. Default:
         256, or as many rows of K' as fit in 256 MiB, but at least 32.
@@ -110,6 +111,10 @@ class Hebbian(Solver):
     the scale of the kernel. If a pass diverges, it is undone and repeated with half
     the gains, with a warning. With a number for `eta0`, a run that diverges ends after the last
     good pass.
+
+    References
+    ----------
+    Schraudolph, Günter and Vishwanathan, "Fast Iterative Kernel PCA", NIPS 2006 ("the paper").
     """
 
     gain: str = "et"
@@ -231,10 +236,10 @@ def hebbian(
     n_passes : int, default=50
         Maximum number of passes over the data in this call; 0 returns the start.
     initial : ndarray of shape (r, l) or HebbianResult, optional
-        Coefficients to start from instead of `start`, or the result of a run to continue.
+        Initial coefficients, used instead of `start`, or the result of a run to continue.
     order : array-like of int of shape (n_passes, l), optional
-        Order in which samples are visited; a continued checkpoint needs the same one. Default: a
-        random permutation for each pass.
+        Order in which samples are visited. A run that continues from a checkpoint needs the order
+        of the first run. Default: a random permutation for each pass.
     polish : bool, default=True
         End with a Rayleigh-Ritz step within the span of the components.
     callback : callable, optional
@@ -299,8 +304,8 @@ def _checked_initial(initial: Any, r: int, gain: str, operator: Any) -> Any:
         length = float(np.abs(A).sum(axis=1).max() * np.abs(operator.diagonal()).max() ** 0.5)
     if not length <= _MAX_LENGTH:
         raise ValueError(
-            f"initial of hebbian has components of length {length:.2g}, the powers of which "
-            "overflow. Divide the coefficients by it."
+            f"initial of hebbian has a component of length {length:.2g}, whose fourth power "
+            f"overflows. Divide the coefficients by {length:.2g}."
         )
     return A
 
@@ -313,7 +318,7 @@ def _check_order(order: Any, n_passes: int, n: int) -> Indices | None:
     valid = indices.shape[0] >= n_passes and indices.shape[1] == n and indices.dtype.kind in "iu"
     if not valid or np.any((indices < 0) | (indices >= n)):
         raise ValueError(
-            f"order of hebbian must hold integers from 0 to {n - 1}, with a row of {n} of them "
-            f"for each of {n_passes} passes; got {indices.dtype} of shape {indices.shape}."
+            f"order of hebbian must hold integers from 0 to {n - 1}, in an array of shape "
+            f"({n_passes}, {n}); got {indices.dtype} of shape {indices.shape}."
         )
     return indices.astype(np.intp)

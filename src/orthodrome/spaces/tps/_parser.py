@@ -83,19 +83,18 @@ class Specimen:
 
 
 class Parser:
-    """Parser of a text into specimens, in one pass; its errors name a line."""
+    """Parser of the text of a TPS file. Errors contain the line number."""
 
     def __init__(self, name: str, text: str) -> None:
         self._name = name
         # splitlines would also split at form feeds, and line numbers would differ from editors'.
         # DOS programs may end a text with Ctrl-Z.
         self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a").rstrip())
-        for number, line in enumerate(self._lines, start=1):
+        for line_number, line in enumerate(self._lines, start=1):
             if "\0" in line:
-                raise self.error(
-                    number, "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
-                )
-        stripped = ((number, line.strip()) for number, line in enumerate(self._lines, start=1))
+                reason = "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
+                raise self.error(line_number, reason)
+        stripped = enumerate(map(str.strip, self._lines), start=1)
         self._remaining = deque(
             line for line in stripped if line[1] and not line[1].startswith(_REMARK)
         )
@@ -105,12 +104,12 @@ class Parser:
         # The meaning of commas, and the line that determined it.
         self._commas: tuple[str, int] | None = None
 
-    def error(self, number: int, reason: str) -> ValueError:
+    def error(self, line_number: int, reason: str) -> ValueError:
         """Return an error with the file, the line number, the reason and the (shortened) line."""
-        line = self._lines[number - 1].strip()
+        line = self._lines[line_number - 1].strip()
         if len(line) > _MAX_SHOWN:
             line = line[:_MAX_SHOWN] + "…"
-        return ValueError(f"{self._name}, line {number}: {reason}. The line is {line!r}.")
+        return ValueError(f"{self._name}, line {line_number}: {reason}. The line is {line!r}.")
 
     def _peek(self) -> tuple[int, str]:
         """Return the number and the text of the next line; the text is empty at the end."""
@@ -119,79 +118,79 @@ class Parser:
     def specimens(self) -> list[Specimen]:
         """Parse all lines."""
         while self._remaining:
-            number, text = self._remaining.popleft()
+            line_number, text = self._remaining.popleft()
             match = FIELD.fullmatch(text)
             if match is None:
-                raise self.error(number, _reason(text))
+                raise self.error(line_number, _reason(text))
             spelling, value = match[1].upper(), match[2]
             key = _ALIASES.get(spelling, spelling)
-            specimen = self._specimen_of(key, number)
-            self._store(specimen, key, value, number)
+            specimen = self._specimen_of(key, line_number)
+            self._store(specimen, key, value, line_number)
             if key == "LM":
                 dimension = 3 if spelling == "LM3" else 2
-                specimen.blocks.append(self._read_points(spelling, value, dimension, number))
+                specimen.blocks.append(self._read_points(spelling, value, dimension, line_number))
             elif key == "CURVES":
-                self._read_curves(specimen, value, number)
+                self._read_curves(specimen, value, line_number)
             elif key == "POINTS":
-                raise self.error(number, "more POINTS= than the CURVES= before it declares")
+                raise self.error(line_number, "POINTS= is not declared by a CURVES= above it")
             elif key == "SCALE" and value:
                 commas = _is_number(value, _COMMA_NUMBER)
                 decimal = value.replace(",", ".") if commas else value
-                specimen.scale = self._read_number(decimal, number)
+                specimen.scale = self._read_number(decimal, line_number)
         if self._leading is None:
             raise self.error(len(self._lines), "the file has no LM= or LM3=, so no landmarks")
         if not self._specimens[-1].blocks:
             raise self.error(
                 self._specimens[-1].line,
-                "this specimen has no LM=: the file ends without an LM= for it",
+                "the last specimen, which starts here, has no LM=",
             )
         return self._specimens
 
-    def _specimen_of(self, key: str, number: int) -> Specimen:
+    def _specimen_of(self, key: str, line_number: int) -> Specimen:
         """Return the specimen that a field belongs to, which may be a new one."""
         starts = key == "LM" or key in (self._leading or ())
         if not self._specimens or (self._specimens[-1].blocks and starts):
-            self._specimens.append(Specimen(number, len(self._specimens)))
+            self._specimens.append(Specimen(line_number, len(self._specimens)))
         current = self._specimens[-1]
         if key == "LM" and self._leading is None:
             before = frozenset(current.fields)
             self._leading = before if before & _IDENTITY else frozenset()
         return current
 
-    def _store(self, specimen: Specimen, key: str, value: str, number: int) -> None:
+    def _store(self, specimen: Specimen, key: str, value: str, line_number: int) -> None:
         if key in specimen.fields:
             if key in _IDENTITY or key == "CURVES":
                 raise self.error(
-                    number,
+                    line_number,
                     f"a second {key}= for one specimen; the first is on line "
-                    f"{specimen.field_lines[key]}, and no LM= starts a new specimen between them",
+                    f"{specimen.field_lines[key]}. There is no LM= between them",
                 )
             value = f"{specimen.fields[key]}\n{value}"
         specimen.fields[key] = value
-        specimen.field_lines[key] = number
+        specimen.field_lines[key] = line_number
 
-    def _read_curves(self, specimen: Specimen, value: str, number: int) -> None:
+    def _read_curves(self, specimen: Specimen, value: str, line_number: int) -> None:
         if not specimen.blocks:
             raise self.error(
-                number, "curves before the landmarks; move them below the LM= of their specimen"
+                line_number, "curves before the landmarks; move them below LM= of their specimen"
             )
         dimension = specimen.blocks[0].coordinates.shape[1]
-        count = self._read_count(value, "CURVES", number)
+        count = self._read_count(value, "CURVES", line_number)
         for index in range(count):
             header, text = self._peek()
             match = FIELD.fullmatch(text)
             if match is None or match[1].upper() != "POINTS":
                 raise self.error(
                     header,
-                    f"CURVES={count} on line {number} declares {count} blocks that begin with "
+                    f"CURVES={count} on line {line_number} declares {count} blocks that begin with "
                     f"POINTS=; expected block {index + 1} here",
                 )
             self._remaining.popleft()
             specimen.blocks.append(self._read_points("POINTS", match[2], dimension, header))
 
-    def _read_count(self, value: str, keyword: str, number: int) -> int:
+    def _read_count(self, value: str, keyword: str, line_number: int) -> int:
         if not _COUNT.fullmatch(value):
-            raise self.error(number, f"{keyword}= needs a whole number, got {value[:20]!r}")
+            raise self.error(line_number, f"{keyword}= needs a whole number, got {value[:20]!r}")
         return int(value)
 
     def _read_points(self, keyword: str, value: str, dimension: int, header: int) -> Points:
@@ -199,26 +198,26 @@ class Parser:
         rows: list[list[float]] = []
         numbers: list[int] = []
         while len(rows) < count:
-            number, text = self._peek()
+            line_number, text = self._peek()
             coordinates = _TRAILING_REMARK.sub("", text)
             if not text or "=" in coordinates:
                 raise self.error(
-                    number,
+                    line_number,
                     f"{keyword}={count} on line {header} declares {count} lines of coordinates; "
                     f"found {len(rows)} before {'this line' if text else 'the end of the file'}",
                 )
             self._remaining.popleft()
-            parts = self._split(coordinates, dimension, number)
+            parts = self._split(coordinates, dimension, line_number)
             if len(parts) != dimension:
                 advice = "; use LM3= for three" if keyword == "LM" and len(parts) == 3 else ""
                 raise self.error(
-                    number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
+                    line_number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
                 )
-            rows.append([self._read_number(part, number) for part in parts])
-            numbers.append(number)
+            rows.append([self._read_number(part, line_number) for part in parts])
+            numbers.append(line_number)
         return Points(np.array(rows, dtype=np.float64).reshape(-1, dimension), numbers)
 
-    def _split(self, text: str, dimension: int, number: int) -> list[str]:
+    def _split(self, text: str, dimension: int, line_number: int) -> list[str]:
         """Split a line into numbers; :func:`read_tps` describes the rules for commas."""
         by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
         if "," not in text:
@@ -229,26 +228,26 @@ class Parser:
             meaning, parts = "separators", by_commas
         else:
             raise self.error(
-                number,
+                line_number,
                 f"expected {dimension} coordinates, with commas either as decimal signs or as "
                 "separators",
             )
-        self._commas = self._commas or (meaning, number)
+        self._commas = self._commas or (meaning, line_number)
         if self._commas[0] != meaning:
             raise self.error(
-                number,
+                line_number,
                 f"commas are {meaning} here and {self._commas[0]} on line {self._commas[1]}; use "
                 "one kind throughout",
             )
         return parts
 
-    def _read_number(self, text: str, number: int) -> float:
+    def _read_number(self, text: str, line_number: int) -> float:
         if text.upper() in _MISSING:
             return math.nan
         if not _NUMBER.fullmatch(text):
-            raise self.error(number, f"{text[:20]!r} is not a number")
+            raise self.error(line_number, f"{text[:20]!r} is not a number")
         if math.isinf(value := float(text)):
-            raise self.error(number, f"the number {text[:20]!r} is too large")
+            raise self.error(line_number, f"the number {text[:20]!r} is too large")
         return value
 
 

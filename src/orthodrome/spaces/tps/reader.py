@@ -131,9 +131,9 @@ def read_tps(
     *Counting.* Error messages number specimens, landmarks and curves from 1 and from 0: "landmark 2
     (index 1)". Lines are numbered from 1.
 
-    *Start of a specimen.* A specimen begins at its LM, unless its fields come first: if ID, IMAGE
-    or SCALE is above the first LM of the file, then each field found there begins a new specimen
-    wherever it follows the landmarks of another one.
+    *Start of a specimen.* In most files a specimen begins with LM, and ID, IMAGE and SCALE follow.
+    If one of these three is above the first LM of the file, the fields come first. Then every field
+    found above the first LM begins a new specimen wherever it follows landmarks.
 
     *Commas.* Commas are decimal signs if blanks split the line into d numbers without a point
     (``1,5 2,75``), and separators if commas split it into d numbers (``1.5, 2.75`` or
@@ -144,11 +144,11 @@ def read_tps(
     ``?`` is missing, and all its coordinates become NaN. A landmark whose coordinates are all
     negative is missing too: programs such as tpsDig mark missing landmarks in this way. However,
     aligned or centred landmarks may be negative. If the file also has a point with coordinates of
-    both signs, or if no point would be left, negative numbers may be positions. Such a landmark is
-    then an error for any value of `missing`; such a point of a curve is kept.
-    ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps them
-    by default; with ``negNA=TRUE`` each negative coordinate is treated as missing.) The default
-    here is an error because a landmark at (-1, -1) would silently distort a shape.
+    both signs, or if no point would be left, negative numbers may be positions. Then a landmark
+    whose coordinates are all negative is an error for any value of `missing`, and a point of a
+    curve is kept. ``negative="keep"`` keeps all numbers. (geomorph's `readland.tps` keeps them by
+    default; with ``negNA=TRUE`` each negative coordinate is treated as missing.) The default here
+    is an error because a landmark at (-1, -1) would silently distort a shape.
 
     References
     ----------
