@@ -186,6 +186,9 @@ def test_log_densities_and_concentrations(d):
     found = concentrations_of(mean_resultant_length(kappas, d), d)
     np.testing.assert_allclose(found, kappas, rtol=1e-6)
     assert concentrations_of(np.array([0.0]), d)[0] < 1e-5
+    # the mean resultant length of concentrated data is about 1 - (d - 1)/(2κ)
+    gaps = 1 - (1 - np.array([1e-8, 1e-9, 1e-10, 1e-11, 1e-12]))
+    np.testing.assert_allclose(concentrations_of(1 - gaps, d), (d - 1) / (2 * gaps), rtol=1e-6)
     # the recurrence I_{ν-1} - I_{ν+1} = 2ν/x I_ν, for orders far from those of SciPy
     order = d / 2
     low, mid, high = (log_bessel(order + i, kappas) for i in (-1, 0, 1))
@@ -260,4 +263,7 @@ def test_difficult_mixtures_of_directions():
     assert np.all(np.isfinite(equal.score_samples(X)))
     antipodal = mixture(1).fit(np.concatenate([X[:9], -X[:9]]))
     assert antipodal.concentrations_[0] < 1e-3  # uniform, whatever the mean
+    cancelling = mixture(1).fit(np.tile(np.array([[1.0, 0.0], [-1.0, 0.0]]), (300, 1)))
+    np.testing.assert_allclose(np.linalg.norm(cancelling.means_, axis=1), 1)
+    assert cancelling.lower_bound_ == pytest.approx(-np.log(2 * np.pi))
     assert mixture(3, assignment="density", init_params="random").fit(X).converged_

@@ -72,13 +72,21 @@ def _debye(order: float, x: Floats, r: Floats) -> tuple[Floats, Floats]:
 
 def mean_resultant_length(concentrations: Floats, dimension: int) -> Floats:
     """Return I_{d/2}(κ) / I_{d/2 - 1}(κ), the length of the mean of a distribution."""
+    return _lengths_and_gaps(concentrations, dimension)[0]
+
+
+def _lengths_and_gaps(concentrations: Floats, dimension: int) -> tuple[Floats, Floats]:
+    """Return mean resultant lengths, and 1 less them without cancellation for large κ."""
     order, x = dimension / 2 - 1, np.maximum(concentrations, _MIN_CONCENTRATION)
     r, small = np.hypot(order, x), np.minimum(x, _ASYMPTOTIC)
     series, slope = _debye(order, x, r)
-    large = x / (r + order) - 0.5 * x / r**2 + slope / series
+    rest = 0.5 * x / r**2 - slope / series
     with np.errstate(invalid="ignore"):
         direct = scipy.special.ive(order + 1, small) / scipy.special.ive(order, small)
-    return np.where(r > _ASYMPTOTIC, large, direct)
+    # r - x is ν²/(r + x)
+    gaps = (order**2 / (r + x) + order) / (r + order) + rest
+    large = r > _ASYMPTOTIC
+    return np.where(large, x / (r + order) - rest, direct), np.where(large, gaps, 1 - direct)
 
 
 def concentrations_of(lengths: Floats, dimension: int) -> Floats:
@@ -89,9 +97,10 @@ def concentrations_of(lengths: Floats, dimension: int) -> Floats:
     lengths = np.clip(lengths, 0.0, 1 - 1e-14)
     kappas = np.maximum(lengths * (dimension - lengths**2) / (1 - lengths**2), _MIN_CONCENTRATION)
     for _ in range(_MAX_NEWTON):
-        found = mean_resultant_length(kappas, dimension)
-        slopes = 1 - found**2 - (dimension - 1) / kappas * found
-        steps = (found - lengths) / np.maximum(slopes, _TINY)
+        found, gaps = _lengths_and_gaps(kappas, dimension)
+        errors = np.where(found < 0.5, found - lengths, (1 - lengths) - gaps)
+        slopes = gaps * (2 - gaps) - (dimension - 1) / kappas * found
+        steps = errors / np.maximum(slopes, _TINY)
         # κ at most doubles or halves in a step
         new = np.clip(kappas - steps, kappas / 2, 2 * kappas)
         new = np.maximum(new, _MIN_CONCENTRATION)
@@ -189,10 +198,11 @@ def mixture_of(masses: Floats, sums: Floats, max_length: float, means: Floats) -
     max_length : float
         Upper bound of mean resultant lengths, so that concentrations stay finite.
     means : ndarray of shape (k, d)
-        The means of components whose points cancel.
+        The means of components whose points cancel; if they are 0, any direction will do.
     """
     lengths = np.linalg.norm(sums, axis=1)
     directions = np.where(lengths[:, None] > 0, sums, means)
+    directions[~directions.any(axis=1), 0] = 1.0
     directions = directions / np.linalg.norm(directions, axis=1, keepdims=True)
     resultant = np.minimum(lengths / np.maximum(masses, _TINY), max_length)
     weights = np.maximum(masses, _TINY)
