@@ -35,6 +35,8 @@ _DEBYE = [
     np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
 ]
 _MAX_NEWTON = 50
+# Single precision suffices if the rounding errors of κ⟨μ, y⟩ are below this.
+_MAX_ROUNDING = 1e-3
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -134,11 +136,20 @@ class DirectionMixture:
         k, d = self.means.shape
         return k * (d - 1) + k + k - 1
 
+    def precise(self, points: Array) -> Array:
+        """Return unit vectors; in double precision if components are too concentrated for less."""
+        errors = self.concentrations.max() * float(np.finfo(points.dtype).eps)
+        if points.dtype == np.float64 or errors <= _MAX_ROUNDING:
+            return points
+        points = points.astype(np.float64)
+        return points / np.linalg.norm(points, axis=1, keepdims=True)
+
     def log_densities(self, points: Array) -> Floats:
         """Return log P(y | μ, κ) of points with all components, shape (n, k)."""
         d, kappas = self.means.shape[1], np.maximum(self.concentrations, _MIN_CONCENTRATION)
         order = d / 2 - 1
         constants = order * np.log(kappas) - d / 2 * np.log(2 * np.pi) - log_bessel(order, kappas)
+        points = self.precise(points)
         scaled = (kappas[:, None] * self.means).astype(points.dtype)
         return np.asarray((points @ scaled.T).astype(np.float64) + constants)
 
@@ -180,7 +191,8 @@ class _Expected:
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> tuple[Any, ...]:
         block = self.by.block(rows, **columns)
-        vectors, w = block.vectors(), np.ones(block.n) if block.weights is None else block.weights
+        vectors = self.mixture.precise(block.vectors())
+        w = np.ones(block.n) if block.weights is None else block.weights
         joint = self.mixture.log_densities(vectors) + np.log(self.mixture.weights)
         evidence = scipy.special.logsumexp(joint, axis=1)
         memberships = np.exp(joint - evidence[:, None]) * w[:, None]
