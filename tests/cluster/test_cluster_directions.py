@@ -116,6 +116,18 @@ def test_partial_fit_approaches_fit(kind):
     np.testing.assert_array_equal(ours.cluster_centers_, before)
 
 
+@every_kind
+def test_partial_fit_does_not_discard_a_fit(kind):
+    X, _ = directions(4000)
+    whole = model(kind).fit(X)
+    assert whole.partial_fit(X[:5])._masses_.sum() == 4005
+    few = model(kind).fit(X[: K + 1])
+    before = few.cluster_centers_
+    with pytest.raises(ValueError, match="cannot continue this fit"):
+        few.partial_fit(X)
+    assert few.cluster_centers_ is before
+
+
 def test_only_kernels_with_coordinates_have_partial_fit():
     for other in (KernelKMeans(), HypersphericalKMeans(kernel="cosine")):
         assert not hasattr(other, "partial_fit")
@@ -222,6 +234,16 @@ def test_mixture_against_a_plain_em():
     points, labels = ours.sample(2000)
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1)
     assert adjusted_rand_score(ours.predict(points), labels) > 0.99
+
+
+@pytest.mark.parametrize("kappa", [1e5, 1e6])
+def test_concentrated_mixture_in_single_precision(kappa):
+    X = np.concatenate([scipy.stats.vonmises_fisher(m, kappa, seed=0).rvs(500) for m in np.eye(2)])
+    double, single = mixture(2).fit(X), mixture(2).fit(X.astype(np.float32))
+    np.testing.assert_allclose(single.concentrations_, double.concentrations_, rtol=1e-3)
+    assert single.lower_bound_ == pytest.approx(double.lower_bound_, abs=1e-3)
+    scores = single.score_samples(X.astype(np.float32))
+    np.testing.assert_allclose(scores, double.score_samples(X), atol=0.05)
 
 
 def test_mixture_of_all_kinds_of_rows(tmp_path):

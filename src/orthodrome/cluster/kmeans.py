@@ -156,7 +156,8 @@ class CenterClustering(
         The first batch is fitted as by :meth:`fit`; it should be large enough to contain all
         clusters. Every later batch moves each centre towards the mean of its new points, by the
         fraction of these among all its points so far. `labels_` and `inertia_` are those of the
-        last batch. After a :meth:`fit` with coordinates, the centres are updated.
+        last batch. After a :meth:`fit` with coordinates, the centres are updated; after another
+        one, an error is raised.
 
         Parameters
         ----------
@@ -172,12 +173,19 @@ class CenterClustering(
         self
             The estimator.
         """
+        owner = type(self).__name__
         with last_fit_kept(self):
-            if getattr(self, "_masses_", None) is None:
+            if not hasattr(self, "cluster_centers_"):
                 self._fit(X, sample_weight, partial=True)
+            elif self._masses_ is None:
+                raise ValueError(
+                    f"partial_fit of {owner} cannot continue this fit, whose centres are not "
+                    "stored as coordinates (few rows for the number of columns, anchors, or "
+                    "another kernel). Pass the first rows to partial_fit of a new estimator."
+                )
             else:
                 rows = self._new_rows(X)
-                batch = rows.weighted(sample_weight, type(self).__name__)
+                batch = rows.weighted(sample_weight, owner)
                 with single_threaded_blas():
                     self.__dict__.update(geometries.updated_centers(self, batch))
                 self.labels_ = rows.map(self._nearest())
