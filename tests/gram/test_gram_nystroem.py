@@ -331,3 +331,16 @@ def test_values_at_given_anchors_are_checked():
     kernel = Sigmoid(gamma=0.1, coef0=-1.0).fit(X)
     with pytest.raises(ValueError, match=r"not positive definite on these data \(at anchor 0\)"):
         choose_anchors(kernel, X, 2, anchors=[0, 1])
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_automatic_anchors_of_any_scale_and_few_weights(scale):
+    X = scale * np.random.default_rng(0).standard_normal((3000, 100))
+    kernel = Linear().fit(X)
+    found = choose_anchors(kernel, X, 50, anchors="auto", random_state=0)
+    assert found.choice.startswith("uniform: residuals")
+    assert len(found.points) == 50
+    w = np.zeros(3000)
+    w[:10] = 1.0
+    found = choose_anchors(kernel, X, 50, anchors="auto", sample_weight=w, random_state=0)
+    assert sorted(found.indices) == list(range(10))

@@ -207,6 +207,9 @@ class _Search:
         points = rows.take(numbers)
         tested, counts = rows.spread(_TESTED, weights)
         other = (counts > 0) & ~np.isin(tested, numbers)
+        if not other.any():  # all rows of positive weight are anchors
+            found = search._independent(points, numbers)
+            return replace(found, indices=candidates[found.indices], choice="uniform: all rows")
         sample, counts = self.kernel.prepare(rows.take(tested[other])), counts[other]
         for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
             found = search._independent(points[:size], numbers[:size])
@@ -246,8 +249,11 @@ class _Search:
         own = self.kernel.diagonal(sample).astype(np.float64) * self.scale
         residual = own - np.einsum("ij,ij->i", features, features)
         residual = np.where(residual > RANK_TOLERANCE[self.rows.dtype] * own, residual, 0.0)
-        total = float(weights @ residual)
-        return float(weights @ residual**2) * float(weights.sum()) / total**2 if total > 0 else 1.0
+        largest = float(residual.max())
+        if largest == 0:
+            return 1.0
+        residual /= largest  # squares of large or small residuals would overflow or underflow
+        return float(weights @ residual**2) * float(weights.sum()) / float(weights @ residual) ** 2
 
     def check_on_sample(self, anchors: Anchors) -> None:
         """Raise if the kernel is not positive definite on the anchors and a few other rows."""
