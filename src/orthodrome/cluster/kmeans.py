@@ -355,7 +355,8 @@ n_features), default="k-means++"
     their place. Beyond 64 rows per cluster, and 4096 rows, the runs use a sample of that size. The
     best one is improved there, as long as merging two clusters and splitting another one helps.
     Then it continues with all rows. A memory map that exceeds a quarter of `memory_budget` is read
-    in blocks, without merging equal rows. :meth:`partial_fit` updates the centres with batches.
+    in blocks, without merging or sorting rows. Clusters are then numbered in the order of the given
+    rows, as for dask arrays and batches. :meth:`partial_fit` updates the centres with batches.
 
     If the kernel is not positive definite, squared distances may be negative and the iteration may
     not converge; it then stops at `max_iter`, with a warning.
@@ -509,7 +510,8 @@ class HypersphericalKMeans(CenterClustering):
     their place. Beyond 64 rows per cluster, and 4096 rows, the runs use a sample of that size. The
     best one is improved there, as long as merging two clusters and splitting another one helps.
     Then it continues with all rows. A memory map that exceeds a quarter of `memory_budget` is read
-    in blocks, without merging equal rows. :meth:`partial_fit` updates the centres with batches.
+    in blocks, without merging or sorting rows. Clusters are then numbered in the order of the given
+    rows, as for dask arrays and batches. :meth:`partial_fit` updates the centres with batches.
 
     With nystroem, the features of training and new points are normalised.
 
