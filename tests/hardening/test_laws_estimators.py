@@ -109,9 +109,7 @@ every_estimator = pytest.mark.parametrize("name", FIRST.values())
 weighted_only = [name for name, each in CONFIGURATIONS.items() if each.takes_weights]
 
 slow = pytest.mark.slow
-#: With α given, leave-one-out is computed when it is needed.
-LAZY = {"KernelRidgeRegressionClassifier, given", "PerTurbo, truncated"}
-QUICK = {*FIRST.values(), *LAZY}
+QUICK = set(FIRST.values())
 first_is_quick = pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=slow) for name in CONFIGURATIONS]
 )
@@ -670,7 +668,7 @@ def test_callbacks_follow_the_fit_and_do_not_change_it(name, two_threads):
     assert callback.events[:2] == ["setup", ("begin", "fit")]
     assert callback.events[-2:] == [("end", "fit"), "teardown"]
     steps = [event for event, _ in callback.events[2:-2]]
-    assert steps == ["begin", "end"] * (12 if name in LAZY else 20)
+    assert steps == ["begin", "end"] * 20
     assert not hasattr(model, "_callback_fit_ctx")
     plain = fitted(each(suited(each, "Gaussian")), given)
     assert_equal(results(model, given.new), results(plain, given.new))

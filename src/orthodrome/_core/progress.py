@@ -70,7 +70,9 @@ def tracked(estimator: Any, verbose: bool = False) -> Iterator[Progress]:
         context.call_on_fit_task_begin(estimator=estimator)
         # without callbacks, do not create 20 unused contexts, which takes a millisecond
         observed = bool(getattr(estimator, "_skl_callbacks", []))
-        yield Progress(estimator, context if observed else None)
+        progress = Progress(estimator, context if observed else None)
+        yield progress
+        progress.advance(1.0)
         context.call_on_fit_task_end(estimator=estimator)
 
 
