@@ -129,7 +129,8 @@ def test_partial_fit_does_not_discard_a_fit(kind):
 
 
 def test_only_kernels_with_coordinates_have_partial_fit():
-    for other in (KernelKMeans(), HypersphericalKMeans(kernel="cosine")):
+    anchors = KernelKMeans(kernel="linear", n_anchors=5)
+    for other in (KernelKMeans(), HypersphericalKMeans(kernel="cosine"), anchors):
         assert not hasattr(other, "partial_fit")
     with pytest.raises(ValueError, match="must not exceed"):
         model("flat").partial_fit(directions(K - 1)[0])

@@ -40,13 +40,14 @@ from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_r
 
 
 def _has_partial_fit(estimator: Any) -> bool:
-    """Return True if the kernel has coordinates; raise an AttributeError otherwise."""
+    """Return True if the parameters allow coordinates; raise an AttributeError otherwise."""
     own = getattr(estimator._kernel_object(), "has_coordinates", False)
+    own = own and estimator.n_anchors is None and estimator.solver == "auto"
     if own and getattr(estimator, "centers", "intrinsic") == "intrinsic":
         return True
     raise AttributeError(
-        f"{type(estimator).__name__} has partial_fit only with a linear or cosine kernel, and with "
-        "centers='intrinsic' on the sphere."
+        f"{type(estimator).__name__} has partial_fit only with a linear or cosine kernel, with "
+        "solver='auto' and no n_anchors, and on the sphere with centers='intrinsic'."
     )
 
 
@@ -152,12 +153,12 @@ class CenterClustering(
     def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Update the centres with a batch of rows, as mini-batch k-means does.
 
-        Only linear and cosine kernels have this method, and, on the sphere, only intrinsic centres.
-        The first batch is fitted as by :meth:`fit`; it should be large enough to contain all
-        clusters. Every later batch moves each centre towards the mean of its new points, by the
-        fraction of these among all its points so far. `labels_` and `inertia_` are those of the
-        last batch. After a :meth:`fit` with coordinates, the centres are updated; after another
-        one, an error is raised.
+        This method exists for linear and cosine kernels with ``solver="auto"`` and no `n_anchors`;
+        on the sphere it needs intrinsic centres. The first batch is fitted as by :meth:`fit`; it
+        should be large enough to contain all clusters. Every later batch moves each centre towards
+        the mean of its new points, by the fraction of these among all its points so far. `labels_`
+        and `inertia_` are those of the last batch. After a :meth:`fit` with coordinates, the
+        centres are updated; after another one, an error is raised.
 
         Parameters
         ----------
