@@ -1,6 +1,7 @@
 """scikit-learn's checks for classifiers, with none switched off."""
 
 import pytest
+import sklearn
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import KernelRidgeRegressionClassifier, NestedSpheresClassifier, PerTurbo
@@ -37,6 +38,9 @@ def expected_failures(estimator):
         estimator.alpha == 0 or estimator.alpha_scale == "relative"
     ):
         return {"check_class_weight_classifiers": "weights change α, which is relative or 0"}
+    if getattr(estimator, "geodesic", False) and sklearn.__version__ < "1.7":
+        reason = "pre-images need dense rows; 1.6 gives sparse ones although the tags exclude them"
+        return {"check_sample_weight_equivalence_on_sparse_data": reason}
     return {}
 
 
