@@ -38,7 +38,8 @@ def expected_failures(estimator):
         estimator.alpha == 0 or estimator.alpha_scale == "relative"
     ):
         return {"check_class_weight_classifiers": "weights change α, which is relative or 0"}
-    if getattr(estimator, "geodesic", False) and sklearn.__version__ < "1.7":
+    dense = not estimator.__sklearn_tags__().input_tags.sparse
+    if dense and sklearn.__version__ < "1.7":
         reason = "pre-images need dense rows; 1.6 gives sparse ones although the tags exclude them"
         return {"check_sample_weight_equivalence_on_sparse_data": reason}
     return {}
