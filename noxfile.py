@@ -45,7 +45,7 @@ def group(*names: str) -> list[str]:
 
 def install_wheel(session: nox.Session, *requirements: str, extras: str = "") -> Path:
     """Install a wheel of the working tree, and go to an empty folder, which is returned."""
-    away = Path(session.create_tmp()) / "away"
+    away = Path(session.create_tmp()).resolve() / "away"
     shutil.rmtree(away, ignore_errors=True)
     away.mkdir()
     session.install("--quiet", "--upgrade", "pip")
