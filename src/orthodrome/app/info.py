@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
+from .._core.types import Array
 from ..gram import Scaled, gram_operator
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
 from ..kernels._unit import squared_radius
 from ..plan import Plan, Request, make_plan
-from ..plots._extras import require
 from ..rows import as_rows
 from ..sphere.karcher import find_mean
 from .comparison import TITLES, Comparison, compare_methods
@@ -121,7 +121,7 @@ def describe(
     constant = tuple(np.array(data.columns, dtype=object)[~varies])
     advice += _column_advice(data, constant)
     unusable = "" if varies.any() else _all_equal_reason(data)
-    n_duplicates = int(require("pandas", "Tables", "cli").DataFrame(matrix).duplicated().sum())
+    n_duplicates = n - len(_distinct(matrix))
     if n_duplicates:
         notes.append(f"{n_duplicates} of {n} rows are duplicates of another row.")
     return {
@@ -269,6 +269,12 @@ def _column_advice(data: Data, constant: tuple[str, ...]) -> list[str]:
     if data.kind == "table" and constant:
         advice.append(f"Constant columns carry no information: {format_names(constant)}.")
     return advice
+
+
+def _distinct(matrix: Array) -> Array:
+    """Return the distinct rows, as bytes."""
+    rows = np.ascontiguousarray(matrix + 0.0)  # turns -0.0 into 0.0
+    return np.unique(rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))))
 
 
 def _all_equal_reason(data: Data) -> str:
