@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from laws_sphere import DTYPES, cap
+from orthodrome._core.unit import squared_radius
 from orthodrome.gram import Centered, DenseGram, Scaled, Tangent, Weighted
-from orthodrome.kernels._unit import squared_radius
 
 
 @pytest.mark.parametrize(("dtype", "allowed"), [(np.float64, 2e-6), (np.float32, 2e-5)])

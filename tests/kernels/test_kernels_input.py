@@ -25,7 +25,7 @@ from orthodrome.kernels import (
     Sigmoid,
     as_kernel,
 )
-from orthodrome.kernels._profiles import profile_of
+from orthodrome.kernels.manifolds import profile_of
 from orthodrome.preimage.domains import domain_of
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

@@ -20,8 +20,7 @@ from orthodrome.kernels import (
     Wave,
 )
 from orthodrome.kernels.base import TILE
-from orthodrome.kernels.extrinsic import DistanceGaussian
-from orthodrome.kernels.shapes import ShapeKernel
+from orthodrome.kernels.manifolds import DistanceGaussian, ShapeKernel
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())

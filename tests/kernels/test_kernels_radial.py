@@ -18,7 +18,7 @@ from orthodrome.kernels import (
     Spherical,
     Wave,
     _loops,
-    _prepared,
+    base,
 )
 
 every_radial = pytest.mark.parametrize("case", RADIAL.values(), ids=RADIAL.keys())
@@ -30,7 +30,7 @@ RATIOS = [1e-8, 1e-4, 0.01, 0.1, 0.29, 0.31, 0.7, 1 - 1e-6, 1 + 1e-6, 1.5, 2.5]
 @pytest.fixture(autouse=True, params=[0, 2**60], ids=["compiled", "plain"])
 def _both_ways(request, monkeypatch):
     """Run every test with compiled loops, and without."""
-    monkeypatch.setattr(_prepared, "COMPILED_PAIRS", request.param)
+    monkeypatch.setattr(base, "COMPILED_PAIRS", request.param)
 
 
 def squared(ratios):

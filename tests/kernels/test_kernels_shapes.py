@@ -35,7 +35,7 @@ from orthodrome.kernels import (
     Normalized,
     RiemannianShape,
     VeroneseWhitney,
-    _prepared,
+    base,
 )
 from orthodrome.spaces import extrinsic_mean, procrustes_align
 
@@ -56,7 +56,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:RiemannianShape is not positive 
 @pytest.fixture(autouse=True, params=[0, 2**60], ids=["compiled", "plain"])
 def _both_ways(request, monkeypatch):
     """Run every test with compiled loops, and without."""
-    monkeypatch.setattr(_prepared, "COMPILED_PAIRS", request.param)
+    monkeypatch.setattr(base, "COMPILED_PAIRS", request.param)
 
 
 def close(found, expected, tolerance=1e-12):

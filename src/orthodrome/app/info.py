@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
 from .._core.types import Array
+from .._core.unit import squared_radius
 from ..gram import Scaled, gram_operator
 from ..kernels import Kernel, as_fitted_kernel, as_kernel
-from ..kernels._unit import squared_radius
 from ..plan import Plan, Request, make_plan
 from ..rows import as_rows
 from ..sphere.karcher import find_mean

@@ -17,9 +17,8 @@ from ..classification import KernelRidgeRegressionClassifier, NestedSpheresClass
 from ..cluster import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelSpectralClustering
 from ..decomposition import KernelPCA, KernelPGA, KernelPNS, RobustKernelPCA
 from ..kernels import Kernel, Normalized
-from ..kernels._profiles import has_profile
-from ..kernels.names import KERNELS
-from ..kernels.shapes import ShapeKernel
+from ..kernels.manifolds import ShapeKernel, has_profile
+from ..kernels.wrappers import KERNELS
 from .inputs import Data, InputError
 
 DECOMPOSITIONS: dict[str, type] = {

@@ -12,12 +12,12 @@ import scipy.sparse
 from .._core.checks import check_flag
 from .._core.parameters import choice, integer, optional
 from .._core.types import Floats
+from .._core.unit import squared_radius
 from ..base import with_parameters
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed
-from ..kernels._profiles import has_profile
-from ..kernels._unit import squared_radius
 from ..kernels.base import rectangular_block
+from ..kernels.manifolds import has_profile
 from ..preimage import geodesic_kernel
 from ..preimage.karcher import leave_one_out_preimages
 from .base import ClassResidualClassifier, Rules

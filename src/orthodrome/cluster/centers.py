@@ -18,7 +18,7 @@ from .._core.progress import Progress
 from .._core.random import draw_seeds
 from .._core.status import warn_unless_converged
 from .._core.types import Floats, Indices
-from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines
+from .._core.unit import angles_from_complements, angles_from_cosines, check_cosines, squared_radius
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
 from ..coordinates.points import Sample
@@ -27,8 +27,7 @@ from ..eigen import Nystroem
 from ..gram import cross_operator
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
-from ..kernels._profiles import profile_of, squared_distances_of
-from ..kernels._unit import squared_radius
+from ..kernels.manifolds import profile_of, squared_distances_of
 from ..plan import Plan, Request
 from ..preimage.centers import PreimageCenters
 from ..rows import ArrayRows, Rows

@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
-from ..kernels._profiles import has_profile, profile_of
+from ..kernels.manifolds import has_profile, profile_of
 from ..plan import plan_fit
 from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows

@@ -14,8 +14,7 @@ from .._core.types import Floats, Indices
 from ..gram import gram_operator
 from ..gram.factory import check_ready
 from ..kernels import Kernel, Precomputed
-from ..kernels._prepared import Prepared
-from ..kernels.base import rectangular_block, symmetric_block
+from ..kernels.base import Prepared, rectangular_block, symmetric_block
 from ..rows import ArrayRows, DaskRows, Rows
 from .pivots import (
     RANK_TOLERANCE,

@@ -11,11 +11,10 @@ import scipy.sparse
 from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
 from .._core.types import Array, Floats
+from .._core.unit import squared_radius
 from ..gram.factory import prepared_points
 from ..kernels import Kernel
-from ..kernels._prepared import COMPILED_PAIRS, Prepared
-from ..kernels._unit import squared_radius
-from ..kernels.base import rectangular_block
+from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
 from .anchors import Anchors
 from .pivots import check_captured
 

@@ -18,6 +18,7 @@ from .._core.parameters import integer, optional, positive
 from .._core.progress import Progress, tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats
+from .._core.unit import squared_radius
 from .._core.warn import warn_user
 from ..base import (
     AnchorAttributes,
@@ -32,7 +33,6 @@ from ..coordinates.isometry import principal_coordinates
 from ..eigen.pairs import orient
 from ..gram import cross_operator
 from ..kernels import Kernel, Precomputed
-from ..kernels._unit import squared_radius
 from ..plan import plan_fit
 from ..rows import ArrayRows, as_rows
 from .view import View, fitted_view

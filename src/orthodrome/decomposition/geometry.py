@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.types import Floats
-from .._core.unit import angles_from_cosines
+from .._core.unit import angles_from_cosines, squared_radius
 from .._core.warn import warn_user
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap, Block
@@ -19,7 +19,6 @@ from ..eigen.components import Components, affine_map, tangent_frame
 from ..eigen.features import FeatureMoments, centered_sums
 from ..gram import Centered, GramOperator, Scaled, Tangent
 from ..kernels import Kernel, Precomputed
-from ..kernels._unit import squared_radius
 from ..rows import Rows
 from ..sphere import exp_at_pole
 from ..sphere.incremental import TangentMoments

@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 from .._core.kinds import is_dask_array
 from .._core.threads import VALUE_WORK
 from .._core.types import Floats, Indices
-from .._core.unit import angles_from_cosines, check_cosines, check_no_antipodes, squared_angles
+from .._core.unit import (
+    angles_from_cosines,
+    check_cosines,
+    check_no_antipodes,
+    squared_angles,
+    squared_radius,
+)
 from ..coordinates.blocks import AnchorMap
 from ..gram import cross_operator
 from ..gram.dask_gram import DaskCross
 from ..gram.wrapped import squared_distance_to_mean
 from ..kernels import Kernel, Precomputed
-from ..kernels._unit import squared_radius
 from ..rows import ArrayRows, DaskRows, Rows
 
 

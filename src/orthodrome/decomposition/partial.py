@@ -20,7 +20,7 @@ from ..coordinates.blocks import AnchorMap, Block
 from ..eigen.features import FeatureMoments, centered_sums
 from ..eigen.pairs import orient
 from ..kernels import Kernel, Radial
-from ..kernels._prepared import finite_squared_norms
+from ..kernels.base import finite_squared_norms
 from ..plan import Plan
 from ..preimage.manifold import has_fixed_point
 from ..preimage.ridge import ridge_from_moments

@@ -11,6 +11,7 @@ import numpy as np
 from .._core.canonical import Canonical
 from .._core.status import Status, warn_unless_converged
 from .._core.types import Floats
+from .._core.unit import squared_radius
 from ..base import data_of, fitted_kernel, rows_of
 from ..coordinates import Anchors, Coordinates
 from ..coordinates.blocks import AnchorMap
@@ -18,7 +19,6 @@ from ..coordinates.gram import CoordinateGram
 from ..coordinates.pivots import RANK_TOLERANCE
 from ..gram import Scaled, gram_operator
 from ..kernels import Kernel, Precomputed
-from ..kernels._unit import squared_radius
 from ..plan import Plan
 from ..rows import Rows
 from .geometry import SPHERE

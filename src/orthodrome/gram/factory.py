@@ -12,7 +12,7 @@ from .._core.checks import check_choice, check_not_masked
 from .._core.kinds import is_dask_array
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, NeighborGraph, Precomputed
-from ..kernels._prepared import Prepared
+from ..kernels.base import Prepared
 from .base import CrossOperator, GramOperator
 from .dask_gram import DaskCross, DaskGram
 from .dense import DenseGram, MatrixCross, SparseGram

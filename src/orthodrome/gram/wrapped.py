@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, check_positive, check_sample_weight
 from .._core.types import Array, Floats, Indices
-from .._core.unit import angles_from_cosines, check_no_antipodes
-from ..kernels._unit import squared_radius
+from .._core.unit import angles_from_cosines, check_no_antipodes, squared_radius
 from .base import CrossOperator, GramOperator, as_indices, check_operator
 
 

@@ -3,20 +3,38 @@
 from .bandwidth import mean_squared_distance, median_distance
 from .base import Kernel
 from .geodesic import Geodesic
-from .matern import Exponential, Matern
-from .names import KERNELS, as_fitted_kernel, as_kernel
-from .neighbors import NeighborGraph
-from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
-from .radial import RBF, Circular, Gaussian, Log, Power, Radial, RationalQuadratic, Spherical, Wave
-from .shapes import (
+from .manifolds import (
     ComplexGaussian,
     FullProcrustes,
     HermitianLinear,
+    LogEuclidean,
     RiemannianShape,
     VeroneseWhitney,
 )
-from .spd import LogEuclidean
-from .wrappers import Embedded, FromCallable, Normalized, Precomputed
+from .neighbors import NeighborGraph
+from .pairwise import AdditiveChi2, Chi2, Cosine, Laplacian, Linear, Polynomial, Sigmoid
+from .radial import (
+    RBF,
+    Circular,
+    Exponential,
+    Gaussian,
+    Log,
+    Matern,
+    Power,
+    Radial,
+    RationalQuadratic,
+    Spherical,
+    Wave,
+)
+from .wrappers import (
+    KERNELS,
+    Embedded,
+    FromCallable,
+    Normalized,
+    Precomputed,
+    as_fitted_kernel,
+    as_kernel,
+)
 
 __all__ = [
     "KERNELS",

@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector
 from .._core.types import Array, Floats
-from .._core.unit import angles_from_complements, check_no_antipodes
+from .._core.unit import angles_from_complements, check_no_antipodes, squared_radius
 from .._core.warn import warn_user
-from ._prepared import Prepared
-from ._profiles import has_profile, profile_of, squared_distances_of
-from ._unit import squared_radius
-from .base import Kernel, rectangular_block
+from .base import Kernel, Prepared, rectangular_block
+from .manifolds import has_profile, profile_of, squared_distances_of
 from .wrappers import Wrapper, fresh_inner
 
 

@@ -11,8 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._core.canonical import canonical_rows
 from .._core.checks import check_choice, check_integer
 from .._core.types import Array, Floats, Indices
-from ._prepared import Prepared, largest_entry
-from .base import Kernel
+from .base import Kernel, Prepared, largest_entry
 
 _BLOCK = 4096
 

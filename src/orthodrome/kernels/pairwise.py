@@ -11,16 +11,19 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, chi2_kernel, manhatta
 
 from .._core.checks import check_number, check_positive
 from .._core.types import Array, Floats
-from ._prepared import (
+from .base import (
+    Kernel,
     Prepared,
+    _contiguous,
+    block_dtype,
     finite_squared_norms,
     inner_products,
     largest_entry,
+    resolve_gamma,
     smallest_accurate,
     squared_norms,
     unit_rows,
 )
-from .base import Kernel, _contiguous, block_dtype, resolve_gamma
 
 
 class _DotProduct(Kernel):

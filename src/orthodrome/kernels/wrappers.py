@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from .._core.checks import RowError, check_graph, check_not_masked, check_symmetric
 from .._core.types import Array, Data, Floats
-from ._prepared import Prepared, largest_entry, smallest_accurate
-from .base import Kernel, block_dtype
+from . import manifolds, pairwise, radial
+from .base import Kernel, Prepared, block_dtype, largest_entry, smallest_accurate
+from .neighbors import NeighborGraph
 
 
 def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -33,8 +34,6 @@ def with_kernel_object(holder: Any, params: dict[str, Any]) -> dict[str, Any]:
             f"{next(iter(nested))} cannot be set while kernel={kernel!r}: only a kernel object or "
             "the name of a kernel has parameters."
         )
-    from .names import as_kernel  # names imports this module
-
     found = as_kernel(kernel, type(holder).__name__)
     found.set_params(**{name.removeprefix(prefix): value for name, value in nested.items()})
     others = {name: value for name, value in params.items() if name not in nested}
@@ -314,8 +313,6 @@ class Precomputed(Kernel):
 
 def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
     """Return the inner kernel as an object; with `fitted`, the fitted one if it exists."""
-    from .names import as_kernel  # names imports this module
-
     inner = (fitted and getattr(wrapper, "kernel_", None)) or as_kernel(
         wrapper.kernel, type(wrapper).__name__
     )
@@ -330,3 +327,77 @@ def inner_kernel(wrapper: Any, *, fitted: bool = True) -> Kernel:
 def fresh_inner(wrapper: Any) -> Kernel:
     """Return an unfitted copy of the inner kernel."""
     return clone(inner_kernel(wrapper, fitted=False))
+
+
+#: Names for ``kernel=``. Names of scikit-learn refer to the same kernels as there.
+KERNELS: dict[str, type[Kernel]] = {
+    "gaussian": radial.Gaussian,
+    "exponential": radial.Exponential,
+    "matern": radial.Matern,
+    "rational_quadratic": radial.RationalQuadratic,
+    "spherical": radial.Spherical,
+    "circular": radial.Circular,
+    "wave": radial.Wave,
+    "power": radial.Power,
+    "log": radial.Log,
+    "veronese_whitney": manifolds.VeroneseWhitney,
+    "full_procrustes": manifolds.FullProcrustes,
+    "complex_gaussian": manifolds.ComplexGaussian,
+    "riemannian_shape": manifolds.RiemannianShape,
+    "hermitian_linear": manifolds.HermitianLinear,
+    "log_euclidean": manifolds.LogEuclidean,
+    "rbf": radial.RBF,
+    "linear": pairwise.Linear,
+    "polynomial": pairwise.Polynomial,
+    "poly": pairwise.Polynomial,
+    "sigmoid": pairwise.Sigmoid,
+    "cosine": pairwise.Cosine,
+    "laplacian": pairwise.Laplacian,
+    "chi2": pairwise.Chi2,
+    "additive_chi2": pairwise.AdditiveChi2,
+    "nearest_neighbors": NeighborGraph,
+    "precomputed": Precomputed,
+}
+
+
+def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
+    """Return a kernel object for a Kernel, a name, ``"precomputed"`` or a callable.
+
+    Error messages name `owner`, the estimator with this parameter, if it is given.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import as_kernel
+    >>> as_kernel("gaussian")
+    Gaussian()
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    suffix = "" if owner is None else f" of {owner}"
+    if isinstance(kernel, str):
+        if kernel not in KERNELS:
+            raise ValueError(
+                f"Unknown kernel {kernel!r}{suffix}. Known names: {', '.join(sorted(KERNELS))}."
+            )
+        return KERNELS[kernel]()
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise ValueError(f"kernel={kernel.__name__}{suffix} is a class; write {kernel.__name__}().")
+    if callable(kernel):
+        return FromCallable(kernel)
+    raise ValueError(
+        f"kernel{suffix} must be a Kernel object, a name, 'precomputed' or a callable(X, Y); "
+        f"got {kernel!r}."
+    )
+
+
+def as_fitted_kernel(kernel: Any, X: Any) -> Kernel:
+    """Return a fitted kernel unchanged, else a clone fitted to X.
+
+    Examples
+    --------
+    >>> from orthodrome.kernels import as_fitted_kernel
+    >>> as_fitted_kernel("gaussian", [[0.0], [2.0]]).sigma_
+    1.4142135623730951
+    """
+    resolved = as_kernel(kernel)
+    return resolved if resolved.__sklearn_is_fitted__() else clone(resolved).fit(X)

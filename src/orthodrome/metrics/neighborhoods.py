@@ -20,7 +20,7 @@ from .._core.threads import run_in_threads
 from .._core.types import Array, Data, Floats
 from ..gram import GramOperator, gram_operator
 from ..kernels import Radial, as_fitted_kernel
-from ..kernels._prepared import Prepared, finite_squared_norms
+from ..kernels.base import Prepared, finite_squared_norms
 from ..kernels.radial import squared_distances
 from ..sphere import exp_at_pole
 

@@ -21,7 +21,6 @@ from ..classification import base, subspaces, training
 from ..cluster import laplacians
 from ..decomposition import partial
 from ..eigen import features, mrcd
-from ..kernels import _prepared
 from ..preimage import ridge
 from ..sphere import _laws, _subspheres, incremental, nested, von_mises_fisher
 
@@ -46,7 +45,7 @@ _CLASSES: dict[ModuleType, str] = {
     laplacians: "AffineExtension GraphExtension",
     coordinates: "Anchors",
     partial: "PartialFit",
-    _prepared: "Prepared",
+    kernels.base: "Prepared",
     features: "FeatureMoments",
     mrcd: "RobustCovariance",
     ridge: "RidgeMap",

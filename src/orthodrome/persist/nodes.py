@@ -26,7 +26,7 @@ from .._core.arrays import read_header
 from .._core.kinds import is_dask_array
 from ..eigen import Hebbian
 from ..kernels import as_kernel
-from ..kernels.extrinsic import DistanceGaussian
+from ..kernels.manifolds import DistanceGaussian
 from .allowed import ARRAY, LOADERS, OBJECTS, PRIMITIVES, SPARSE, is_plain, name_of
 
 _PROTOCOL = 2

@@ -12,10 +12,14 @@ import numpy as np
 
 from .._core.types import Array, Indices
 from ..kernels import ComplexGaussian, Kernel, Radial, VeroneseWhitney
-from ..kernels._prepared import Prepared
-from ..kernels._profiles import profile_of, squared_distances_of
-from ..kernels.extrinsic import ExtrinsicGaussian
-from ..kernels.shapes import paired_sines, prepared_preshapes
+from ..kernels.base import Prepared
+from ..kernels.manifolds import (
+    ExtrinsicGaussian,
+    paired_sines,
+    prepared_preshapes,
+    profile_of,
+    squared_distances_of,
+)
 from ..spaces import as_points
 from ..spaces.shapes import complex_preshapes, phase, rotated_to
 

@@ -13,9 +13,9 @@ from .._core.canonical import canonical_rows
 from .._core.checks import check_choice, check_integer, check_positive, check_sample_weight
 from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.types import Array, Data, Floats, Indices
+from .._core.unit import squared_radius
 from ..gram import Scaled, gram_operator
 from ..kernels import Geodesic, Kernel
-from ..kernels._unit import squared_radius
 from ..sphere import karcher_mean
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point, negated_squared_angles

@@ -27,7 +27,7 @@ from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.types import Array, Data
 from ..gram import gram_operator
 from ..kernels import Kernel, Precomputed, as_kernel
-from ..kernels._profiles import has_profile
+from ..kernels.manifolds import has_profile
 from ..spaces.shapes import as_complex, form_of
 from .domains import Domain, domain_of
 from .fixed_point import BLOCK_ELEMENTS, FixedPoint, fixed_point

@@ -12,10 +12,15 @@ from .._core.checks import check_finite_vector
 from .._core.status import Status
 from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.types import Array, Callback, Floats
-from .._core.unit import ANTIPODAL, angles_from_chords, angles_from_cosines, check_cosines
+from .._core.unit import (
+    ANTIPODAL,
+    angles_from_chords,
+    angles_from_cosines,
+    check_cosines,
+    squared_radius,
+)
 from ..coordinates import pivoted_cholesky
 from ..gram import GramOperator
-from ..kernels._unit import squared_radius
 
 _EPS = float(np.finfo(np.float64).eps)
 _ROUNDING = 16 * _EPS  # relative rounding error of an objective

@@ -17,12 +17,11 @@ from .._core.unit import (
     angles_from_cosines,
     check_no_antipodes,
     check_unit_length,
+    squared_radius,
 )
 from ..kernels import Precomputed, as_fitted_kernel
-from ..kernels._prepared import Prepared, finite_squared_norms
-from ..kernels._profiles import has_profile, profile_of, squared_distances_of
-from ..kernels._unit import squared_radius
-from ..kernels.base import rectangular_block
+from ..kernels.base import Prepared, finite_squared_norms, rectangular_block
+from ..kernels.manifolds import has_profile, profile_of, squared_distances_of
 from ..kernels.radial import squared_distances
 
 _NEAR = 4  # in units of √eps: chords below this are computed pair by pair

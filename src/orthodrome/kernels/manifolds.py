@@ -1,20 +1,24 @@
-r"""Kernels of planar shapes.
+r"""Gaussian kernels of distances on manifolds: planar shapes and positive definite matrices.
 
-The kernel of two specimens z and w is a function of their pre-shapes u and v: the landmarks as
-complex numbers, centred and scaled to length 1. Most kernels are functions of :math:`|u^* v|`, and
-:math:`|u^* v|` does not depend on rotation. Landmarks are arrays of shape (n, k) complex,
-(n, k, 2) real, or (n, 2k) flat; see :mod:`orthodrome.spaces`.
+The kernel of two planar shapes, given as landmarks z and w, is a function of their pre-shapes u and
+v: the landmarks as complex numbers, centred and scaled to length 1. Most of these kernels are
+functions of :math:`|u^* v|`, which does not depend on rotation. Landmarks are arrays of shape
+(n, k) complex, (n, k, 2) real, or (n, 2k) flat; see :mod:`orthodrome.spaces`.
 """
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from .._core.types import Array, Floats, Indices
 from .._core.warn import warn_user
+from ..spaces import check_spd, spd_exp, spd_log, symmetric_matrices, symmetric_vectors
 from ..spaces.shapes import (
     as_complex,
     as_points,
@@ -24,11 +28,79 @@ from ..spaces.shapes import (
     rotated_to,
     squared_remainders,
 )
-from ._prepared import Prepared, loops_for
-from .bandwidth import median_distance
-from .base import ArrayKernel, block_dtype
-from .extrinsic import DistanceGaussian, ExtrinsicGaussian
-from .radial import gaussian
+from .bandwidth import mean_square, median_distance, scale_from_rule
+from .base import ArrayKernel, Kernel, Prepared, block_dtype, loops_for
+from .radial import Gaussian, Radial, gaussian, median_of_rows, squared_distances
+
+
+class DistanceGaussian(Kernel):
+    r"""A kernel :math:`\exp(-\rho(x, y)^2 / 2\sigma^2)` with a scale sigma, a number or a rule.
+
+    ``"mean"``: 2σ² is the mean of ρ² over all pairs. ``"median"``: √2 σ is the median of ρ. Papers
+    usually write σ² instead of 2σ². Their σ is √2 times this one; the kernel values are the same.
+    """
+
+    unit_norm = True
+    accepts_sparse = False
+
+    def __init__(self, sigma: float | str = "mean") -> None:
+        self.sigma = sigma
+
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
+        self.sigma_ = scale_from_rule(
+            self,
+            X.dtype,
+            mean_square=lambda: self._mean_square(X, sample_weight) / 2,
+            median=lambda: self._median(X, sample_weight) / math.sqrt(2),
+            resolution=self._resolution(X),
+        )
+
+    @abstractmethod
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
+        """Return the mean of ρ² over all pairs, 0 if all points coincide."""
+
+    @abstractmethod
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
+        """Return the median of ρ over pairs."""
+
+    def _resolution(self, X: Any) -> float:
+        """Return the distance up to which points are considered equal."""
+        return 0.0
+
+
+class ExtrinsicGaussian(DistanceGaussian):
+    """A Gaussian kernel of Euclidean distances between embedded points.
+
+    A subclass implements ``_embed(X)``, which returns shape (n, n_coordinates).
+    """
+
+    @abstractmethod
+    def _embed(self, X: Any) -> Array:
+        """Return the embedding of validated data."""
+
+    def _resolve(self, X: Any, sample_weight: Floats | None) -> None:
+        vectors = self._embed(X)
+        super()._resolve(vectors, sample_weight)
+        self.kernel_ = Gaussian(self.sigma_).fit_validated(vectors, sample_weight)
+
+    def _mean_square(self, X: Any, sample_weight: Floats | None) -> float:
+        return mean_square(X, sample_weight)
+
+    def _median(self, X: Any, sample_weight: Floats | None) -> float:
+        return median_of_rows(X, sample_weight)
+
+    def _rescale(self) -> None:
+        super()._rescale()
+        self.kernel_ = self.kernel_.rescaled(self.sigma_)
+
+    def prepare(self, X: Any) -> Prepared:
+        """Embed, then prepare for the kernel on vectors."""
+        return self.kernel_.prepare(self._embed(X))
+
+    def evaluate(self, a: Prepared, b: Prepared, out: Array | None = None) -> Array:
+        """Compute the block."""
+        return self.kernel_.evaluate(a, b, out)
+
 
 # Number of rows per block in sums over all pairs; with 2,000 points a block has 4 million entries.
 _ROWS = 2048
@@ -386,3 +458,95 @@ def paired_sines(u: Array, v: Array) -> Array:
     """Return √(1 - |u*v|²) for each pair of rows of u and v, accurate also for similar shapes."""
     products = np.einsum("ij,ij->i", u.conj(), v)
     return np.minimum(np.linalg.norm(v - u * products[:, None], axis=1), 1.0)
+
+
+class LogEuclidean(ArrayKernel, ExtrinsicGaussian):
+    r"""Gaussian kernel for matrices in the log-Euclidean metric.
+
+    .. math:: k(A, B) = \exp\Bigl(-\frac{\|\log A - \log B\|_F^2}{2\sigma^2}\Bigr)
+
+    It is positive definite, and invariant if all matrices are rotated, multiplied by a common
+    factor, or inverted.
+
+    Parameters
+    ----------
+    sigma : float, "mean" or "median", default="mean"
+        The scale. ``"mean"``: 2σ² is the mean squared distance over all pairs. ``"median"``: √2 σ
+        is the median distance.
+
+    Attributes
+    ----------
+    sigma_ : float
+        The scale as a number.
+
+    Notes
+    -----
+    Jayasumana et al. write σ² instead of 2σ²: their σ is √2 times ours.
+
+    References
+    ----------
+    Jayasumana, Hartley, Salzmann, Li and Harandi, "Kernel methods on the Riemannian manifold of
+    symmetric positive definite matrices", CVPR 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from orthodrome.kernels import LogEuclidean
+    >>> LogEuclidean(sigma=1.0)([np.eye(2), np.e * np.eye(2)]).round(4)
+    array([[1.    , 0.3679],
+           [0.3679, 1.    ]])
+    """
+
+    def _as_arrays(self, X: Any) -> Array:
+        """Return symmetric positive definite matrices of shape (n, d, d).
+
+        Flat rows of all entries, shape (n, d²), are accepted: estimators for rows, such as
+        scikit-learn's ``SVC``, pass matrices in this form.
+        """
+        return check_spd(_unflattened(X))
+
+    def as_vectors(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Return logarithms as vectors, and the map back to matrices."""
+        return self._embed(X), lambda vectors: spd_exp(symmetric_matrices(vectors))
+
+    def _embed(self, X: Any) -> Array:
+        return symmetric_vectors(spd_log(X))
+
+
+def _unflattened(X: Any) -> Any:
+    """Return rows of d² entries as matrices, other data unchanged."""
+    try:
+        shape = np.shape(X)
+    except ValueError:  # ragged: check_spd raises the error
+        return X
+    d = math.isqrt(shape[1]) if len(shape) == 2 and not scipy.sparse.issparse(X) else 0
+    return np.asarray(X).reshape(-1, d, d) if d and d * d == shape[1] else X
+
+
+def has_profile(kernel: Kernel) -> bool:
+    """Return whether a kernel is a known function of a squared distance."""
+    return isinstance(kernel, (Radial, ExtrinsicGaussian, VeroneseWhitney))
+
+
+def profile_of(kernel: Kernel) -> Radial:
+    """Return a radial kernel with the same values: k(x, y) = h(d²) with its profile h.
+
+    d² is the squared distance of :func:`squared_distances_of`; for shapes it is 1 - |u*v|², the
+    squared full Procrustes distance.
+    """
+    if isinstance(kernel, Radial):
+        return kernel
+    if isinstance(kernel, ExtrinsicGaussian):
+        return kernel.kernel_
+    if isinstance(kernel, VeroneseWhitney):
+        return Gaussian(kernel.sigma_ / np.sqrt(kernel._factor))
+    raise TypeError(f"{type(kernel).__name__} is not a function of a distance.")
+
+
+def squared_distances_of(
+    kernel: Kernel, a: Prepared, b: Prepared, out: Array | None = None
+) -> Array:
+    """Return squared distances between points prepared by a kernel that has a profile."""
+    if isinstance(kernel, VeroneseWhitney):
+        return squared_sines(a, b, out)[0]
+    return squared_distances(a, b, out)
