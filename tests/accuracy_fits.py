@@ -31,9 +31,8 @@ from orthodrome.gram import gram_operator
 from orthodrome.kernels import Gaussian, Linear
 from orthodrome.rows import ArrayRows
 from orthodrome.sphere import karcher_mean as found_mean
-from orthodrome.sphere._laws import Mixture, scatter
-from orthodrome.sphere._subspheres import fit_subsphere
-from orthodrome.sphere.mixture import Cloud
+from orthodrome.sphere.mixture import Cloud, Mixture, scatter
+from orthodrome.sphere.nested import fit_subsphere
 
 SPREADS = {
     np.float64: (1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12),

@@ -20,7 +20,7 @@ from orthodrome.eigen.pursuit import projection_pursuit
 from orthodrome.gram import DenseGram
 from orthodrome.preimage import karcher_mean_preimage
 from orthodrome.sphere import karcher_mean
-from orthodrome.sphere._subspheres import fit_subsphere
+from orthodrome.sphere.nested import fit_subsphere
 
 seeds, dtypes = st.integers(0, 2**16), st.sampled_from(DTYPES)
 

@@ -20,7 +20,7 @@ from laws_sphere import (
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Wave
-from orthodrome.sphere import _descent, karcher_mean
+from orthodrome.sphere import karcher, karcher_mean
 
 EQUAL = np.full(25, 1 / 25)
 WEIGHTS = np.random.default_rng(9).random(25) + 0.1
@@ -127,7 +127,7 @@ def test_a_few_steps_are_enough():
 def test_search_directions_are_transported(monkeypatch):
     """After a step the last direction is tangent at the new mean, and points onward."""
     means, transported = [], []
-    evaluate, next_search = _descent._evaluate, _descent._next_search
+    evaluate, next_search = karcher._evaluate, karcher._next_search
 
     def recorded_evaluate(space, p, mean):
         means.append(mean.vector)
@@ -138,8 +138,8 @@ def test_search_directions_are_transported(monkeypatch):
             transported.append((means[-2], means[-1], last.direction.vector))
         return next_search(space, current, last)
 
-    monkeypatch.setattr(_descent, "_evaluate", recorded_evaluate)
-    monkeypatch.setattr(_descent, "_next_search", recorded_search)
+    monkeypatch.setattr(karcher, "_evaluate", recorded_evaluate)
+    monkeypatch.setattr(karcher, "_next_search", recorded_search)
     points = cap(25, 4, 1.4)
     karcher_mean(points, initial=points[0])
     assert len(transported) > 2
@@ -202,8 +202,8 @@ def test_wide_points_of_low_rank(dtype, seed):
 def test_without_coordinates_a_wrong_mean_is_reported(seed, undefined, monkeypatch):
     nothing = (np.full((60, 3), np.nan), np.nan)
     if undefined:
-        monkeypatch.setattr("orthodrome.sphere._descent.pivoted_cholesky", lambda *_, **__: nothing)
-    monkeypatch.setattr("orthodrome.sphere._descent._MAX_RANK", 2)
+        monkeypatch.setattr("orthodrome.sphere.karcher.pivoted_cholesky", lambda *_, **__: nothing)
+    monkeypatch.setattr("orthodrome.sphere.karcher._MAX_RANK", 2)
     points = wide_points(60, seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

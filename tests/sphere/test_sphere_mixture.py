@@ -27,8 +27,14 @@ from orthodrome.kernels import Linear
 from orthodrome.metrics import clustering_error
 from orthodrome.rows import ArrayRows, DaskRows, as_rows
 from orthodrome.sphere import mixture as room
-from orthodrome.sphere._laws import COVARIANCES, estimate_covariances, scatters_of
-from orthodrome.sphere.mixture import Cloud, Mixture, tangent_frame_at
+from orthodrome.sphere.mixture import (
+    COVARIANCES,
+    Cloud,
+    Mixture,
+    estimate_covariances,
+    scatters_of,
+    tangent_frame_at,
+)
 
 
 def expectation_maximization(points, memberships, weights, *, kind="full", **options):

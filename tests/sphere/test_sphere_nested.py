@@ -9,9 +9,15 @@ import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_sphere import cap, rotation, unit
-from orthodrome.sphere import _subspheres, karcher_mean, log, nested_spheres
-from orthodrome.sphere._subspheres import EPSILON, Subsphere, _Search, fit_subsphere
-from orthodrome.sphere.nested import CHOICES, _circular_mean
+from orthodrome.sphere import karcher_mean, log, nested, nested_spheres
+from orthodrome.sphere.nested import (
+    CHOICES,
+    EPSILON,
+    Subsphere,
+    _circular_mean,
+    _Search,
+    fit_subsphere,
+)
 
 every_power = pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0])
 every_choice = pytest.mark.parametrize("sphere", CHOICES)
@@ -394,7 +400,7 @@ def test_choice_between_great_and_small(sphere):
 def test_reweighted_least_squares_replace_eigenvectors_in_many_coordinates(monkeypatch):
     points = unit(np.random.default_rng(0).normal(size=(12, 4)))
     whole = fit_subsphere(points, np.ones(12), p=1.0, great=True)
-    monkeypatch.setattr(_subspheres, "_MAX_SADDLE_SIZE", 0)
+    monkeypatch.setattr(nested, "_MAX_SADDLE_SIZE", 0)
     found = fit_subsphere(points, np.ones(12), p=1.0, great=True)
     assert found.converged
     assert found.objective == pytest.approx(whole.objective, rel=1e-6)

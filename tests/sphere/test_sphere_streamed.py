@@ -11,8 +11,7 @@ from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
 from orthodrome.sphere import karcher_mean
-from orthodrome.sphere._descent import bend_ratios
-from orthodrome.sphere.karcher import coordinate_mean
+from orthodrome.sphere.karcher import bend_ratios, coordinate_mean
 from orthodrome.sphere.maps import geodesic_step
 
 

@@ -50,9 +50,15 @@ from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.base import spread_rows
 from ..rows.dask import blocks_of, computed, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
-from ..sphere._laws import COVARIANCES, Mixture
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
-from ..sphere.mixture import Cloud, MixtureFit, expectation_maximization, first_mixture
+from ..sphere.mixture import (
+    COVARIANCES,
+    Cloud,
+    Mixture,
+    MixtureFit,
+    expectation_maximization,
+    first_mixture,
+)
 from ..sphere.vector_lloyd import Assignment
 from ..sphere.von_mises_fisher import (
     DirectionMixture,

@@ -22,7 +22,7 @@ from ..cluster import laplacians
 from ..decomposition import partial
 from ..eigen import features, mrcd
 from ..preimage import ridge
-from ..sphere import _laws, _subspheres, incremental, nested, von_mises_fisher
+from ..sphere import incremental, mixture, nested, von_mises_fisher
 
 # NestedSpheresClassifier holds a LinearSVC; pipelines hold scalers.
 _CLASSES: dict[ModuleType, str] = {
@@ -49,11 +49,10 @@ _CLASSES: dict[ModuleType, str] = {
     features: "FeatureMoments",
     mrcd: "RobustCovariance",
     ridge: "RidgeMap",
-    _subspheres: "Subsphere",
     incremental: "Reservoir TangentMoments",
-    _laws: "Mixture",
+    mixture: "Mixture",
     von_mises_fisher: "DirectionMixture",
-    nested: "NestedSpheres",
+    nested: "NestedSpheres Subsphere",
     pipeline: "Pipeline",
     preprocessing: "MaxAbsScaler MinMaxScaler Normalizer RobustScaler StandardScaler",
     svm: "LinearSVC",

@@ -18,7 +18,7 @@ from .._core.types import Array, Callback, Floats, Indices
 from .._core.unit import ANTIPODAL, angles_from_cosines, check_cosines
 from ..coordinates.pivots import uniform_rows
 from ..gram import GramOperator
-from ._descent import bending
+from .karcher import bending
 
 NO_MEAN = (
     "The points of a cluster cancel, as antipodal points do, and have no mean. Choose another "
