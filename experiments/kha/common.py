@@ -17,8 +17,7 @@ from orthodrome.eigen import HebbianResult, Krylov, hebbian
 from orthodrome.gram import Centered, DenseGram
 from orthodrome.kernels import Kernel
 from orthodrome.metrics import excess_reconstruction_error
-from orthodrome.preimage.domains import Vectors
-from orthodrome.preimage.fixed_point import fixed_point
+from orthodrome.preimage.fixed_point import Vectors, fixed_point
 
 METHODS = {"KHA": "constant", "KHA/t": "t", "KHA/et": "et", "KHA-SMD": "smd"}
 # when eigenvalues in the gains are estimated (§3 and Algorithm 1 differ), and the first log-gain:

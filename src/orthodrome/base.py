@@ -24,8 +24,8 @@ from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows, as_rows
+from .rows.base import fit_kernel
 from .rows.dask import blocks_of, computed, lazy_rows_of
-from .rows.moments import fit_kernel
 
 # Beginnings of the names of attributes in which scikit-learn keeps callbacks during a fit.
 _CALLBACKS = ("_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")

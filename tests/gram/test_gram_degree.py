@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from orthodrome.gram import Degree, DenseGram
-from orthodrome.gram.degree import product_and_degrees
 from orthodrome.gram.tiled import TiledGram
+from orthodrome.gram.wrapped import product_and_degrees
 from orthodrome.kernels import Gaussian
 
 N = 60

@@ -26,7 +26,7 @@ from orthodrome.kernels import (
     as_kernel,
 )
 from orthodrome.kernels.manifolds import profile_of
-from orthodrome.preimage.domains import domain_of
+from orthodrome.preimage.fixed_point import domain_of
 
 every_kernel = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 X = np.random.default_rng(0).normal(size=(6, 3))

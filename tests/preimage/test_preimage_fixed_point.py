@@ -17,8 +17,7 @@ from laws_preimage import (
 )
 from orthodrome.kernels import Exponential, Gaussian, Matern, RationalQuadratic
 from orthodrome.preimage import preimage
-from orthodrome.preimage.domains import Vectors
-from orthodrome.preimage.fixed_point import fixed_point
+from orthodrome.preimage.fixed_point import Vectors, fixed_point
 
 every_kernel = pytest.mark.parametrize("kernel", RADIAL.values(), ids=RADIAL)
 smooth_kernel = pytest.mark.parametrize("kernel", SMOOTH.values(), ids=SMOOTH)

@@ -10,8 +10,7 @@ import scipy.sparse
 from orthodrome import KernelPCA
 from orthodrome.kernels import Embedded, FromCallable, Gaussian, Linear, LogEuclidean, Normalized
 from orthodrome.rows import as_rows, kind_of
-from orthodrome.rows.base import rows_at, spread_rows
-from orthodrome.rows.moments import row_moments
+from orthodrome.rows.base import row_moments, rows_at, spread_rows
 
 zarr = pytest.importorskip("zarr")
 da = pytest.importorskip("dask.array", reason="needs dask: pip install orthodrome[distributed]")

@@ -28,7 +28,10 @@ from .filters import TIE_TOL, Filter, tie_within_rounding
 from .subspaces import (
     GROUP_POINTS,
     ClassGroup,
+    TrainingPoints,
+    _Training,
     check_diagonals,
+    check_memory,
     check_overflow,
     class_residuals,
     diagonal_blocks,
@@ -36,8 +39,8 @@ from .subspaces import (
     mean_square,
     over_groups,
     row_blocks,
+    training_points,
 )
-from .training import TrainingPoints, _Training, check_memory, training_points
 
 #: Values of α for ``alpha="loo"``: 1e-8, 3e-8, 1e-7, … 3, 10.
 DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1, 3)], 10.0)

@@ -19,7 +19,7 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.base import rectangular_block
 from ..kernels.manifolds import has_profile
 from ..preimage import geodesic_kernel
-from ..preimage.karcher import leave_one_out_preimages
+from ..preimage.manifold import leave_one_out_preimages
 from .base import ClassResidualClassifier, Rules
 from .filters import (
     Perturbation,

@@ -20,7 +20,7 @@ from ..eigen import Eigenpairs
 from ..eigen.components import affine_map, make_components, weighted_problem
 from ..eigen.pairs import orient
 from ..gram import Centered, CrossOperator, Degree, GramOperator
-from ..gram.degree import product_and_degrees
+from ..gram.wrapped import product_and_degrees
 
 
 class SpectralEmbedding(NamedTuple):

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from ..decomposition import KernelPCA
 from ..kernels import Radial
-from ..preimage.domains import Vectors
-from ..preimage.fixed_point import fixed_point
+from ..preimage.fixed_point import Vectors, fixed_point
 
 _MAX_ITER = 500  # as in preimage
 _BLOCK_ELEMENTS = 2**23  # coefficients of expansions in memory: 64 MiB

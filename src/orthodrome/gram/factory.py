@@ -13,9 +13,8 @@ from .._core.kinds import is_dask_array
 from .._core.memory import format_bytes, parse_bytes
 from ..kernels import Kernel, NeighborGraph, Precomputed
 from ..kernels.base import Prepared
-from .base import CrossOperator, GramOperator
+from .base import CrossOperator, DenseGram, GramOperator, MatrixCross, SparseGram
 from .dask_gram import DaskCross, DaskGram
-from .dense import DenseGram, MatrixCross, SparseGram
 from .tiled import CrossGram, TiledGram, stored_bytes
 
 

@@ -17,7 +17,7 @@ from sklearn import pipeline, preprocessing, svm
 from .. import classification, cluster, coordinates, decomposition, denoising, eigen, kernels
 from .. import preprocessing as tables
 from .._core import canonical
-from ..classification import base, subspaces, training
+from ..classification import base, subspaces
 from ..cluster import laplacians
 from ..decomposition import partial
 from ..eigen import features, mrcd
@@ -40,8 +40,7 @@ _CLASSES: dict[ModuleType, str] = {
     # classes of fitted attributes
     canonical: "Canonical",
     base: "_Judgement",
-    training: "TrainingPoints _Training",
-    subspaces: "Subspace",
+    subspaces: "Subspace TrainingPoints _Training",
     laplacians: "AffineExtension GraphExtension",
     coordinates: "Anchors",
     partial: "PartialFit",

@@ -11,9 +11,8 @@ from .._core.types import Array, Floats, Indices
 from .._core.unit import angles_from_complements
 from ..kernels import Kernel
 from ..sphere.lloyd import Centers, Run
-from .domains import Domain, domain_of
-from .fixed_point import fixed_point, negated_squared_angles
-from .karcher import best_points
+from .fixed_point import Domain, domain_of, fixed_point, negated_squared_angles
+from .manifold import best_points
 
 # Once labels no longer change, each centre is searched from this many of its points, to a tolerance
 # that suffices to compare the results. Only the best one is iterated to the second tolerance.
