@@ -348,8 +348,8 @@ def figure(curve: Curve) -> bytes:
     """Seconds, and peak memory where it was measured, over N, on logarithmic axes."""
     from matplotlib.ticker import LogLocator
 
+    from orthodrome.plots._classes import class_style
     from orthodrome.plots._matplotlib import figure_of, house_style, png
-    from orthodrome.plots.palette import class_style
 
     with_memory = any(value for series in curve.series for value in series.bytes)
     with house_style():

@@ -13,10 +13,10 @@ from matplotlib.offsetbox import AnnotationBbox, OffsetImage
 from sklearn.model_selection import cross_val_predict
 
 from orthodrome import KernelPGA, KernelRidgeRegressionClassifier, plots
-from orthodrome.app.demo_data import TEXTURES, texts, textures
+from orthodrome.app.demo import TEXTURES, texts, textures
 from orthodrome.datasets import load
+from orthodrome.plots._classes import class_style
 from orthodrome.plots._matplotlib import house_style
-from orthodrome.plots.palette import class_style
 from orthodrome.spaces import procrustes_align
 
 TARGET = Path(__file__).parent / "images"

@@ -32,7 +32,7 @@ from verdicts import (
 )
 
 from orthodrome._core.files import write_atomically
-from orthodrome.plots.palette import COLORS
+from orthodrome.plots._classes import COLORS
 from orthodrome.plots.report import Block, Note, Picture, Section, Table, Text, write_report
 
 # two sentences for each paper: what is reached, and every claim that is contradicted here

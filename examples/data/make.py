@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from orthodrome.app.demo_data import leaves
+from orthodrome.app.demo import leaves
 from orthodrome.spaces import write_tps
 
 HERE = Path(__file__).resolve().parent

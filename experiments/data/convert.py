@@ -28,7 +28,7 @@ from acclaim import joint_positions, parse_amc, parse_asf
 from numpy.typing import NDArray
 
 from orthodrome.datasets import cache_folder
-from orthodrome.datasets._download import (
+from orthodrome.datasets._load import (
     CONVERTERS,
     Converter,
     Options,
@@ -39,8 +39,7 @@ from orthodrome.datasets._download import (
     store_file,
     table_file,
 )
-from orthodrome.datasets._readers import read_picture
-from orthodrome.datasets._registry import DatasetEntry, Source, find_entry, registry
+from orthodrome.datasets._readers import DatasetEntry, Source, find_entry, read_picture, registry
 
 
 def convert(name: str, raw: Path | None = None) -> Path:

@@ -19,7 +19,7 @@ from reproduce import About, Found, Part, Values, load
 from verdicts import Compared, number
 
 from orthodrome.kernels import Gaussian
-from orthodrome.plots.palette import ACCENT
+from orthodrome.plots._classes import ACCENT
 
 EXACT = "exact components"
 COMPONENTS = (EXACT, *(f"KHA-SMD, {way}" for way in RHO0))

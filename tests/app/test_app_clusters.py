@@ -16,7 +16,7 @@ import pandas as pd
 
 from orthodrome import KernelSpectralClustering, app
 from orthodrome.app import classification, clustering, models
-from orthodrome.app.cluster_number import Evidence, _strength, propose_clusters
+from orthodrome.app.clustering import Evidence, _strength, propose_clusters
 from orthodrome.app.inputs import Data
 from orthodrome.app.models import Choice
 

@@ -10,8 +10,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("skimage")
 
 from browser import external, opened
-from orthodrome.app.demo import run_demo
-from orthodrome.app.demo_data import leaves, texts, textures
+from orthodrome.app.demo import leaves, run_demo, texts, textures
 
 SECTIONS = (
     "Shapes: three kinds of leaves",

@@ -11,8 +11,7 @@ import pytest
 from optional import needs
 from orthodrome.app import main
 from orthodrome.app.clustering import cluster
-from orthodrome.app.comparison import Comparison, MethodResult, compare
-from orthodrome.app.embedding import embed
+from orthodrome.app.embedding import Comparison, MethodResult, compare, embed
 from orthodrome.app.info import (
     _reach,
     describe,
@@ -21,8 +20,7 @@ from orthodrome.app.info import (
     kpga_plan,
 )
 from orthodrome.app.inputs import Data, InputError
-from orthodrome.app.inputs.checks import check_memory
-from orthodrome.app.memory import available_memory
+from orthodrome.app.inputs.checks import available_memory, check_memory
 from orthodrome.app.models import Choice
 from orthodrome.kernels import Gaussian
 from real_data import file_or_skip
@@ -377,8 +375,8 @@ def test_memory_of_this_machine(monkeypatch, tmp_path):
         check_memory(available / 4, "x")
         with pytest.raises(InputError, match="about"):
             check_memory(available * 4, "x")
-    monkeypatch.setattr("orthodrome.app.memory._MEMINFO", tmp_path / "none")
-    monkeypatch.setattr("orthodrome.app.memory._LIMITS", ())
+    monkeypatch.setattr("orthodrome.app.inputs.checks._MEMINFO", tmp_path / "none")
+    monkeypatch.setattr("orthodrome.app.inputs.checks._LIMITS", ())
     pages = {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
     assert available_memory() == 2_048_000

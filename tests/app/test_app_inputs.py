@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from optional import needs
 from orthodrome.app import Data, InputError, memory, read_data, read_image, write_image
 from orthodrome.app.inputs import tables
-from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training
-from orthodrome.app.inputs.links import with_links
+from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training, with_links
 from orthodrome.plots import MissingExtraError
 from orthodrome.spaces import find_mirrored
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.comparison import Comparison, MethodResult, compare_methods
+from orthodrome.app.embedding import Comparison, MethodResult, compare_methods
 from orthodrome.app.inputs import Data, InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model
 from orthodrome.app.results import Work, table_text

@@ -5,8 +5,7 @@ import socket
 
 import pytest
 
-from orthodrome.datasets._readers import arrays_sha256, read_fields
-from orthodrome.datasets._registry import DatasetEntry
+from orthodrome.datasets._readers import DatasetEntry, arrays_sha256, read_fields
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import pytest
 
 from orthodrome import datasets
 from orthodrome.datasets import load, path
-from orthodrome.datasets._registry import Source
+from orthodrome.datasets._readers import Source
 
 TABLE = b"length,width,class\n1.5,2,b\n,3,a\n4,,b\n"
 RAW = b"1.50,2.0,b\n?,3,a\n4,?,b\n\n"  # the same arrays, as a publisher may write them

@@ -195,7 +195,7 @@ def test_cache_folder_of_each_platform(monkeypatch, platform, variables, expecte
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("orthodrome.datasets._download.sys.platform", platform)
+    monkeypatch.setattr("orthodrome.datasets._load.sys.platform", platform)
     assert cache_folder() == Path(expected)
 
 

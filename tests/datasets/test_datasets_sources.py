@@ -5,9 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from orthodrome.datasets._download import CONVERTERS
-from orthodrome.datasets._readers import arrays_sha256, read_fields
-from orthodrome.datasets._registry import Source, registry
+from orthodrome.datasets._load import CONVERTERS
+from orthodrome.datasets._readers import Source, arrays_sha256, read_fields, registry
 
 
 def converted(contents, source, entry):

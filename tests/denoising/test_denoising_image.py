@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from orthodrome import PatchDenoiser
 from orthodrome.decomposition import KernelPCA
 from orthodrome.denoising import image as image_module
-from orthodrome.denoising.patches import PatchGrid
+from orthodrome.denoising.image import PatchGrid
 from orthodrome.kernels import Gaussian
 
 NOISE = 0.15
@@ -171,7 +171,7 @@ def test_the_same_seed_gives_the_same_image(monkeypatch):
 
 def test_unfinished_preimages_are_reported(monkeypatch):
     _, noisy = noisy_scene()
-    monkeypatch.setattr("orthodrome.denoising.cleaning._MAX_ITER", 1)
+    monkeypatch.setattr("orthodrome.denoising.base._MAX_ITER", 1)
     denoiser = small(n_components=9, kernel=Gaussian(0.5), blend=1.0)
     with pytest.warns(ConvergenceWarning, match="pre-images") as caught:
         denoiser.denoise(noisy)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthodrome.denoising.patches import PatchGrid
+from orthodrome.denoising.image import PatchGrid
 
 
 def oracle_starts(size, patch, step):

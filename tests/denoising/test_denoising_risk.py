@@ -7,17 +7,17 @@ import pytest
 from sklearn.base import clone
 
 from orthodrome import KernelPCA
-from orthodrome.denoising.cleaning import clean
-from orthodrome.denoising.image import image_noise
-from orthodrome.denoising.selection import (
+from orthodrome.denoising.base import (
     Risk,
     Sample,
     Trial,
     _scaled_kernels,
     choose,
+    clean,
     component_counts,
     estimate_risk,
 )
+from orthodrome.denoising.image import image_noise
 from orthodrome.denoising.sequence import sequence_noise
 from orthodrome.kernels import Gaussian, Linear, Matern
 

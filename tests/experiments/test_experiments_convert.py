@@ -10,8 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from orthodrome.datasets._readers import arrays_sha256, read_fields
-from orthodrome.datasets._registry import Source, registry
+from orthodrome.datasets._readers import Source, arrays_sha256, read_fields, registry
 from real_data import REPOSITORY
 
 with pytest.MonkeyPatch.context() as patch:

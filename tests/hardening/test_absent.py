@@ -69,7 +69,7 @@ ACTIONS = {
     ),
     "a table of Parquet": (
         "data",
-        "from orthodrome.plots._extras import require; "
+        "from orthodrome.plots._matplotlib import require; "
         "require('pyarrow.parquet', 'Parquet files', 'data')",
     ),
     "a matrix over workers": (

@@ -17,9 +17,8 @@ from bounded import in_child, killed_at, lines_of
 from optional import needs
 from orthodrome import KernelPCA, datasets, load, save
 from orthodrome.app import main
-from orthodrome.datasets import _download
-from orthodrome.datasets._readers import arrays_sha256, read_fields
-from orthodrome.datasets._registry import DatasetEntry, Source
+from orthodrome.datasets import _load
+from orthodrome.datasets._readers import DatasetEntry, Source, arrays_sha256, read_fields
 from orthodrome.eigen import hebbian
 from orthodrome.eigen.kha.checkpoint import Checkpoint, Record
 from orthodrome.eigen.kha.sweep import State
@@ -63,7 +62,7 @@ def load_set(path, version, **options):
     with (
         mock.patch.dict(os.environ, ORTHODROME_CACHE=str(path.parent), ORTHODROME_DATA=""),
         mock.patch("orthodrome.datasets._load.registry", return_value={"set": known}),
-        mock.patch.object(_download, "download", return_value=[SETS[version]]),
+        mock.patch.object(_load, "download", return_value=[SETS[version]]),
     ):
         return datasets.load("set", verbose=False, **options)
 
@@ -95,7 +94,7 @@ every_writer = pytest.mark.parametrize("kind", WRITERS)
 
 
 # Code that writes files, ours and Python's.
-WRITING = ("/files.py", "/checkpoint.py", "/writer.py", "_download.py", "/tempfile.py")
+WRITING = ("/files.py", "/checkpoint.py", "/tps.py", "_load.py", "/tempfile.py")
 
 
 def both_contents(kind, path):

@@ -14,8 +14,7 @@ import pytest
 from bounded import MEBIBYTE, complaints
 from mutations import mutants, of_gzip, of_png, of_zip
 from orthodrome.datasets import load
-from orthodrome.datasets._readers import _READERS, read_fields
-from orthodrome.datasets._registry import DatasetEntry, Source
+from orthodrome.datasets._readers import _READERS, DatasetEntry, Source, read_fields
 from real_data import REPOSITORY
 
 with pytest.MonkeyPatch.context() as patch:

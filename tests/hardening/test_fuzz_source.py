@@ -24,7 +24,7 @@ FUNCTIONS = re.compile(
 RISKY = {"shell", "allow_pickle", "cache"}
 #: Exceptions: the file, what it uses, and why that is safe.
 JUSTIFIED = {
-    ("plots/_extras.py", "import_module"): (
+    ("plots/_matplotlib.py", "import_module"): (
         "callers give constants, the names of optional dependencies."
     ),
     ("app/inputs/arrays.py", "numpy.fromfile"): "NumPy reads numbers, and refuses objects.",

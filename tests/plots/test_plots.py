@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 
 from drawn import legend_texts, linear_rgb
 from orthodrome import KernelPCA, KernelPGA, plots
+from orthodrome.plots._classes import COLORS
 from orthodrome.plots._matplotlib import png, require_matplotlib
-from orthodrome.plots.palette import COLORS
 
 pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb

@@ -16,8 +16,8 @@ from matplotlib.colors import to_rgb
 from browser import external, opened
 from drawn import contrast
 from orthodrome.plots import embedding, interactive
+from orthodrome.plots._classes import COLORS
 from orthodrome.plots.interactive import Scatter
-from orthodrome.plots.palette import COLORS
 from orthodrome.plots.report import Section, Text, render_report, write_report
 
 ATTACK = "</script><script>window.pwned = 1</script>"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orthodrome import plots
-from orthodrome.plots.sphere import _FAINT, _camera
+from orthodrome.plots.points import _FAINT, _camera
 
 pytest.importorskip("matplotlib")
 from matplotlib.legend import Legend

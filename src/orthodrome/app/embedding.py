@@ -1,20 +1,28 @@
-"""The command embed: compute coordinates of the rows."""
+"""The commands embed and compare: coordinates of the rows, and a comparison of all methods."""
 
 from __future__ import annotations
 
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import maxabs_scale, scale
 
 from .._core.types import Array, Floats
+from ..kernels import as_fitted_kernel
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
-from ..plots.report import Picture, Row, Section
+from ..plots.report import Block, Note, Picture, Row, Section, Table
 from ..spaces import find_landmark_errors
-from .inputs import Data
-from .models import Choice, anchor_notes, last_step, make_model
+from .inputs import Data, InputError
+from .models import LINEAR, Choice, anchor_notes, last_step, make_kernel, make_model
 from .results import (
     Report,
     Result,
@@ -149,3 +157,303 @@ def _neighbor_curve(model: Any, data: Data, coordinates: Floats, seed: int) -> F
 def all_equal(data: Data) -> bool:
     """Return whether all rows are equal."""
     return bool((data.X[:1] == data.X).all())
+
+
+#: The methods, from the simplest to the most complex, with the names shown to users.
+TITLES = {
+    LINEAR: "PCA",
+    "kpca": "kernel PCA",
+    "kpga": "kernel PGA",
+    "robust": "robust kernel PCA",
+    "kpns": "kernel nested spheres",
+}
+MAX_ROWS = 500  # more would take too long for a comparison
+_MIN_DIFFERENCE = 0.01  # smaller differences of scores do not count
+_N_HALVES = 10  # random halves of the rows, to estimate how much the areas vary
+_N_FOLDS, _N_NEIGHBORS = 5, 5
+_CRITERIA = {
+    "accuracy": f"the accuracy of {_N_NEIGHBORS} nearest neighbours on held-out rows",
+    "neighbourhoods": "the fraction of nearest neighbours preserved",
+}
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """The result of one method in a comparison.
+
+    Attributes
+    ----------
+    method : str
+        A key of `TITLES`.
+    score : float
+        The accuracy, or the area between the curve and chance.
+    error : float
+        The standard error of the score.
+    coordinates : ndarray of shape (n, n_components)
+        Coordinates of the compared rows.
+    curve : ndarray of shape (n - 1,)
+        Fraction of neighbours preserved.
+    seconds : float
+        Duration of the fit.
+    """
+
+    method: str
+    score: float
+    error: float
+    coordinates: Floats
+    curve: Floats
+    seconds: float
+
+    @property
+    def title(self) -> str:
+        """The name of the method."""
+        return TITLES[self.method]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The scores of several methods.
+
+    Attributes
+    ----------
+    criterion : {"accuracy", "neighbourhoods"}
+        What the scores are.
+    data : Data
+        The compared rows.
+    n_components : int
+        Number of coordinates of each method.
+    results : list of MethodResult
+        The results, the simplest method first.
+    """
+
+    criterion: Literal["accuracy", "neighbourhoods"]
+    data: Data
+    n_components: int
+    results: Sequence[MethodResult]
+
+    @property
+    def best(self) -> MethodResult:
+        """The simplest method within one standard error of the best score."""
+        return next(each for each in self.results if not self._is_worse(each))
+
+    def _is_worse(self, result: MethodResult) -> bool:
+        top = max(self.results, key=lambda each: each.score)
+        return result.score < top.score - max(_MIN_DIFFERENCE, top.error)
+
+    def recommendation(self) -> str:
+        """Return which method to use, and how clear the difference is."""
+        best, components = self.best, count(self.n_components, "component")
+        size = count(len(self.data), self.data.noun)
+        parts = [
+            f"Use {best.title} (embed --method {best.method}). Criterion: "
+            f"{_CRITERIA[self.criterion]}, with {components}, for {size}. "
+            f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
+        ]
+        for is_worse, verdict in (
+            (False, "Within one standard error of the best score, but less simple"),
+            (True, "Worse by more than one standard error"),
+        ):
+            others = [e for e in self.results if e is not best and self._is_worse(e) is is_worse]
+            if others:
+                parts.append(f"{verdict}: {', '.join(f'{e.title} {e.score:.3f}' for e in others)}.")
+        if best.score < self._small_score():
+            parts.append(f"All scores are small: try more than {components} (--components).")
+        if self.criterion == "neighbourhoods" and self.data.labels is not None:
+            parts.append(f"The labels were not used: fewer than two classes have {_N_FOLDS} rows.")
+        return " ".join(parts)
+
+    def answer(self) -> str:
+        """Return the recommended method and its score."""
+        best, components = self.best, count(self.n_components, "component")
+        return (
+            f"Use {best.title}: with {components}, {_CRITERIA[self.criterion]} is "
+            f"{best.score:.3f}, and no other method is clearly better."
+        )
+
+    def _small_score(self) -> float:
+        """Return the limit below which scores count as small.
+
+        For areas it is 0.3. For accuracies it is the fraction of rows in the largest class, plus
+        two standard errors of the recommended method's score.
+        """
+        if self.criterion == "neighbourhoods" or self.data.labels is None:
+            return 0.3
+        sizes = np.unique(self.data.labels, return_counts=True)[1]
+        return float(sizes.max()) / len(self.data) + 2 * self.best.error
+
+    def facts(self) -> dict[str, Any]:
+        """Return the scores and the recommendation, for JSON."""
+        return {
+            "n_rows": len(self.data),
+            "criterion": self.criterion,
+            "scores": {each.method: each.score for each in self.results},
+            "errors": {each.method: each.error for each in self.results},
+            "best": self.best.method,
+            "recommendation": self.recommendation(),
+        }
+
+
+def compare(
+    data: Data,
+    choice: Choice,
+    report: Report | None = None,
+    *,
+    n_components: int = 2,
+    methods: Sequence[str] = tuple(TITLES),
+) -> Result:
+    """Fit PCA and all kernel decompositions, and compare their coordinates.
+
+    Parameters
+    ----------
+    data : Data
+        The rows of a file. If there are more than `MAX_ROWS`, a random sample is used.
+    choice : Choice
+        Kernel, bandwidth, standardisation and seed. The method is ignored.
+    report : callable, optional
+        Called with the progress.
+    n_components : int, default=2
+        Number of coordinates of each method.
+    methods : sequence of str
+        Keys of `TITLES`, the simplest first. PCA is omitted for shapes.
+
+    Returns
+    -------
+    Result
+        The recommended model, not fitted, and the page.
+    """
+    weights = {name: 10.0 if name == "kpns" else 1.0 for name in methods}
+    work = Work(report and (lambda fraction, task: report(fraction, TITLES[task])), **weights)
+    found = compare_methods(data, choice, work, n_components=n_components, methods=methods)
+    description = f"{count(n_components, 'component')} of each method."
+    if len(data) > len(found.data):
+        description += f" {len(found.data)} of {len(data)} rows were drawn at random."
+    sections = partial(_comparison_sections, found, work, description)
+    model = _model(found.best.method, found.data, choice, n_components)
+    python = ["coordinates = model.fit_transform(data.X)"]
+    lines = [found.recommendation()]
+    return Result(model, work, found.answer(), found.facts(), lines, sections, python, {})
+
+
+def compare_methods(
+    data: Data,
+    choice: Choice,
+    work: Work,
+    *,
+    n_components: int = 2,
+    methods: Sequence[str] = tuple(TITLES),
+) -> Comparison:
+    """Score decompositions on at most `MAX_ROWS` rows; see :func:`compare`.
+
+    With labels, the score is the accuracy of a classifier that uses the coordinates: the methods
+    and the classifier are fitted to four folds of the rows and tested on the fifth. Without labels,
+    it is the area between the fraction of neighbours preserved and chance. All methods are compared
+    with the same neighbours: those in the standardised table or, for shapes, those in the feature
+    space of the shape kernel.
+    """
+    sample = data.take(data.sample_rows(MAX_ROWS, choice.seed))
+    if len(sample) < 4:
+        raise InputError(f"{data.path}: a comparison needs at least four rows; got {len(sample)}.")
+    if all_equal(sample):
+        raise InputError(
+            f"{data.path}: the rows are all equal, so there is nothing to compare. Check the "
+            "columns (--columns)."
+        )
+    folds = _folds(sample, choice.seed)
+    results = []
+    for name in methods:
+        if name == LINEAR and data.kind == "shapes":
+            continue
+        with work.step(name):
+            results.append(_evaluate(name, sample, choice, n_components, folds))
+    return Comparison("accuracy" if folds else "neighbourhoods", sample, n_components, results)
+
+
+def _folds(data: Data, seed: int) -> list[tuple[Array, Array]]:
+    """Return training and test rows of each fold; none if there are too few labels."""
+    if data.labels is None:
+        return []
+    sizes = np.sort(np.unique(data.labels, return_counts=True)[1])
+    if len(sizes) < 2 or sizes[-2] < _N_FOLDS:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # small classes are not in all folds
+        folds = StratifiedKFold(_N_FOLDS, shuffle=True, random_state=seed)
+        return list(folds.split(data.X, data.labels))
+
+
+def _model(name: str, data: Data, choice: Choice, n_components: int) -> Any:
+    parameters: dict[str, Any] = {"n_components": n_components}
+    if name == LINEAR:
+        parameters["n_components"] = min(n_components, *data.X.shape)
+    return make_model(replace(choice, method=name, parameters=parameters), data)
+
+
+def _evaluate(
+    name: str, data: Data, choice: Choice, n_components: int, folds: list[tuple[Array, Array]]
+) -> MethodResult:
+    begin = time.perf_counter()
+    coordinates = np.asarray(_model(name, data, choice, n_components).fit_transform(data.X))
+    seconds = time.perf_counter() - begin
+    reference, kernel = _reference(data, choice)
+    curve = neighborhood_preservation(reference, coordinates, kernel=kernel)
+    if folds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows has warned
+            scores = np.array([_accuracy(name, data, choice, n_components, *f) for f in folds])
+        score, spread = float(scores.mean()), scores / np.sqrt(len(folds))
+    else:
+        rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
+        halves = [rng.choice(len(data), n_half, replace=False) for _ in range(_N_HALVES)]
+        kept = [
+            neighborhood_preservation(reference[half], coordinates[half], kernel=kernel)
+            for half in halves
+        ]
+        score, spread = neighborhood_area(curve), np.array(list(map(neighborhood_area, kept)))
+    error = float(np.std(spread, ddof=1))
+    return MethodResult(name, score, error, coordinates, curve, seconds)
+
+
+def _reference(data: Data, choice: Choice) -> tuple[Array, Any]:
+    """Return the rows whose neighbours are to be preserved, and the kernel of their distances."""
+    if data.kind == "shapes":
+        return data.X, as_fitted_kernel(make_kernel(choice, data), data.X)
+    return scale(maxabs_scale(data.X)), None  # in two steps, so that no square overflows
+
+
+def _accuracy(
+    name: str, data: Data, choice: Choice, n_components: int, train: Array, test: Array
+) -> float:
+    """Return the accuracy on held-out rows of a classifier that uses the coordinates."""
+    assert data.labels is not None
+    training = data.take(train)
+    model = _model(name, training, choice, min(n_components, len(train) - 1))
+    classifier = KNeighborsClassifier(min(_N_NEIGHBORS, len(train)))
+    classifier.fit(model.fit_transform(training.X), data.labels[train])
+    return float(classifier.score(model.transform(data.X[test]), data.labels[test]))
+
+
+def _comparison_sections(found: Comparison, work: Work, description: str) -> list[Section]:
+    """Return the sections of the page."""
+    data, areas = found.data, {each.title: neighborhood_area(each.curve) for each in found.results}
+    rows = [
+        [e.title, f"{e.score:.3f}", f"{e.error:.3f}", f"{areas[e.title]:.3f}", f"{e.seconds:.2f}"]
+        for e in found.results
+    ]
+    header = ["method", found.criterion, "±", "area", "seconds"]
+    title = f"Methods. Criterion: {_CRITERIA[found.criterion]}. ±: standard error"
+    table = Table(f"{title}; area: between the curve above and chance", header, rows)
+    described = ", ".join(f"{name} area {area:.3f}" for name, area in areas.items())
+    curves = Picture.of(
+        neighborhood({each.title: each.curve for each in found.results}, xscale="log"),
+        "neighbourhoods",
+        alt=f"Fraction against the size of the neighbourhood: {described}.",
+        caption="Fraction of nearest neighbours preserved by each method, compared with the "
+        + ("standardised data." if data.kind == "table" else "feature space of the kernel."),
+    )
+    first, *notes = opening(data, work, description)
+    blocks: list[Block] = [curves, table, first, Note(found.recommendation()), *notes]
+    sections = [Section("Comparison", blocks)]
+    for each in found.results:
+        points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")
+        sections.append(Section(each.title, [points]))
+    return sections

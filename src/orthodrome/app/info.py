@@ -24,13 +24,11 @@ from ..kernels import Kernel, as_fitted_kernel, as_kernel
 from ..plan import Plan, Request, make_plan
 from ..rows import as_rows
 from ..sphere.karcher import find_mean
-from .comparison import TITLES, Comparison, compare_methods
-from .embedding import MAX_NEIGHBOR_ROWS
+from .embedding import MAX_NEIGHBOR_ROWS, TITLES, Comparison, compare_methods
 from .inputs import Data
-from .inputs.checks import column_names, format_names
-from .inputs.columns import Description, column_lines
+from .inputs.checks import available_memory, column_names, format_names
+from .inputs.cleaning import Description, column_lines
 from .inputs.landmarks import fix_mirrored, landmark_notes
-from .memory import available_memory
 from .models import (
     Choice,
     check_scales,

@@ -23,21 +23,25 @@ from ..plots.report import render_report
 from ..preprocessing import TableCleaner
 from ..spaces import find_landmark_errors
 from . import inputs
-from .citing import citing_section
 from .classification import check_same_columns, classify, training_sample
 from .clustering import cluster
 from .commands import ARGUMENTS, READING, debugging
-from .comparison import compare
 from .demo import run_demo
 from .denoising import denoise
-from .embedding import embed
+from .embedding import compare, embed
 from .info import describe_file, description_lines
 from .inputs import Data, InputError, UnknownColumnError
 from .inputs.checks import quote
-from .inputs.landmarks import landmark_notes
-from .inputs.links import with_links
+from .inputs.landmarks import landmark_notes, with_links
 from .models import Choice, assignment, option_text, program, resolve_standardize
-from .results import MODEL, Result, model_reproduction_section, predicted_table, table_text
+from .results import (
+    MODEL,
+    Result,
+    citing_section,
+    model_reproduction_section,
+    predicted_table,
+    table_text,
+)
 from .streams import printable, progress, write_stderr, write_stdout
 
 PAGE = "report.html"

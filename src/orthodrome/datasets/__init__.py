@@ -16,9 +16,8 @@ the cache. If it finds no file, it downloads tables and images from their publis
 parsed arrays is that of the registry.
 """
 
-from ._download import cache_folder
 from ._generate import make_landmark_shapes, make_spirals, make_von_mises_fisher
-from ._load import available, load, path
+from ._load import available, cache_folder, load, path
 
 __all__ = [
     "available",

@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.random import as_random_state
 from .._core.types import Indices
 from ..base import last_fit_kept
-from .base import KernelDenoiser, check_values
-from .cleaning import clean
-from .selection import Sample, Trial
+from .base import KernelDenoiser, Sample, Trial, check_values, clean
 
 # The median of |x| for x ~ N(0, 1), and the sum of squared coefficients of the third difference.
 _MEDIAN_OF_ABSOLUTE = 0.6744897501960817
@@ -34,7 +32,7 @@ class SequenceDenoiser(KernelDenoiser):
     PCA finds the components in which the frames vary; each frame is replaced by the pre-image of
     its projection on these components. The order of the frames matters only for the estimate of the
     noise level. Stein's unbiased risk estimate
-    (:class:`~orthodrome.denoising.selection.Risk`) selects the other parameters.
+    (:class:`~orthodrome.denoising.base.Risk`) selects the other parameters.
 
     Parameters
     ----------

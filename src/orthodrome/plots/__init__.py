@@ -19,13 +19,12 @@ figure stays open. To show a figure without pyplot, pass an ``ax`` or call ``fig
 interactive scatter plot for it.
 """
 
-from ._extras import MissingExtraError
+from ._matplotlib import MissingExtraError
 from .confusion import confusion
 from .curves import curves, neighborhood, spectrum
 from .images import images
 from .landmarks import shape_modes, shapes
-from .points import clusters, embedding
-from .sphere import sphere
+from .points import clusters, embedding, sphere
 
 __all__ = [
     "MissingExtraError",

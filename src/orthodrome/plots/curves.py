@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_flag
 from .._core.types import Floats
-from ._classes import check_row
+from ._classes import ACCENT, MAIN, check_row, class_style, line_style
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
-from .palette import ACCENT, MAIN, class_style, line_style
 
 _ZERO_BELOW = 0.5  # if a curve falls below this, the axis of neighbourhoods begins at 0
 _TOL = 1e-9

@@ -20,9 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from .._core.types import Array, Floats
-from ._classes import SCALE, is_continuous, sortable, sorted_classes
+from ._classes import MAIN, MARKERS, SCALE, class_style, is_continuous, sortable, sorted_classes
 from ._matplotlib import require_matplotlib
-from .palette import MAIN, MARKERS, class_style
 from .report import Assets, resource
 
 __all__ = ["MAX_POINTS", "Scatter"]

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.checks import check_integer, check_positive
 from .._core.types import Array, Floats, Indices
 from ..spaces import as_points, extrinsic_mean, procrustes_align
-from ._classes import check_labels, check_row, classes_of, is_continuous
+from ._classes import COLORS, MAIN, check_labels, check_row, classes_of, is_continuous
 from ._matplotlib import Axes, Figure, figure_of
-from .palette import COLORS, MAIN
 
 _MAX_DRAWN = 300  # maximum number of specimens in a panel
 _MARGIN = 1.06

@@ -15,8 +15,17 @@ from .landmark_text import (
     read_morphologika,
     read_nts,
 )
-from .procrustes import procrustes_align, procrustes_distance, riemannian_distance
-from .shapes import as_complex, as_points, centroid_size, extrinsic_mean, helmertize, preshape
+from .shapes import (
+    as_complex,
+    as_points,
+    centroid_size,
+    extrinsic_mean,
+    helmertize,
+    preshape,
+    procrustes_align,
+    procrustes_distance,
+    riemannian_distance,
+)
 from .spd import (
     check_spd,
     log_euclidean_distance,

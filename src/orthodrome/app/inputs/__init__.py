@@ -19,8 +19,15 @@ from typing import Any
 
 from ...preprocessing import TableCleaner
 from .arrays import read_npy, read_npz
-from .cleaning import MISSING_RULES, TEXT_RULES, apply_cleaner, clean
-from .columns import Description, describe_columns, tolerant_table
+from .cleaning import (
+    MISSING_RULES,
+    TEXT_RULES,
+    Description,
+    apply_cleaner,
+    clean,
+    describe_columns,
+    tolerant_table,
+)
 from .data import Data, InputError, RawTable, UnknownColumnError
 from .images import IMAGE_SUFFIXES, read_image, write_image
 from .landmarks import (
@@ -32,8 +39,7 @@ from .landmarks import (
     treat_like_training,
 )
 from .landmarks import fix_mirrored as reflect_mirrored
-from .parquet import read_parquet
-from .tables import read_table
+from .tables import read_parquet, read_table
 
 __all__ = [
     "Data",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..._core.arrays import Arrays, read_header
 from ..._core.types import Array
-from ...plots._extras import require
+from ...plots._matplotlib import require
 from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError, RawTable

@@ -15,7 +15,7 @@ from ..._core.checks import check_numbers
 from ..._core.files import write_atomically
 from ..._core.pictures import image_size_error
 from ..._core.types import Floats
-from ...plots._extras import require
+from ...plots._matplotlib import require
 from .checks import check_memory
 from .data import InputError
 
