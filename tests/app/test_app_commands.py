@@ -17,7 +17,7 @@ pytest.importorskip("pandas")
 
 from browser import external, opened
 from orthodrome import KernelPCA, app, plots, save
-from orthodrome.app import citing, models
+from orthodrome.app import models, results
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import read_tps, write_tps
 
@@ -550,9 +550,9 @@ def test_pages_begin_with_the_answer_and_can_be_cited(
 
 
 def test_every_method_has_a_reference_that_exists():
-    found = {citing._key(method()) for method in models._METHODS.values()} - {""}
-    assert found <= set(citing.references())
-    assert {name for _, name in citing._NAMES.values()} - {""} <= set(citing.references())
+    found = {results._key(method()) for method in models._METHODS.values()} - {""}
+    assert found <= set(results.references())
+    assert {name for _, name in results._NAMES.values()} - {""} <= set(results.references())
 
 
 def test_folds_are_not_used_for_training(here, capsys):

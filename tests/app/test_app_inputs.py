@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optional import needs
-from orthodrome.app import Data, InputError, memory, read_data, read_image, write_image
-from orthodrome.app.inputs import tables
+from orthodrome.app import Data, InputError, read_data, read_image, write_image
+from orthodrome.app.inputs import checks, tables
 from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training, with_links
 from orthodrome.plots import MissingExtraError
 from orthodrome.spaces import find_mirrored
@@ -220,7 +220,7 @@ def test_named_pipe_is_rejected(tmp_path):
 def test_memory_of_a_table(write, monkeypatch):
     """Too large a table is not read."""
     path = write("a.csv", "a,b\n" + "1.5,2.5\n" * 20_000)
-    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 100_000)
     monkeypatch.setattr(tables, "_read_frame", None)
     rejected(path, "of memory", "97.7 KiB are available", "sample of the rows")
 
@@ -313,7 +313,7 @@ def test_npy_landmarks_labels_and_names(tmp_path, monkeypatch):
     (tmp_path / "b.npz").rename(path)
     rejected(path, ".npz")
     np.save(path, np.zeros((1000, 50)))
-    monkeypatch.setattr(memory, "available_memory", lambda: 100_000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 100_000)
     rejected(path, "of memory", "sample of the rows")
 
 
@@ -479,7 +479,7 @@ def test_tps_rejected(write, tmp_path, monkeypatch):
             read_data(path, labels=labels)
     labels = write("labels.csv", "ID,label\n0,a\n")
     rejected(write("e.tps", tps(with_image=False, same_id=True)), "share", labels=labels)
-    monkeypatch.setattr(memory, "available_memory", lambda: path.stat().st_size)
+    monkeypatch.setattr(checks, "available_memory", lambda: path.stat().st_size)
     rejected(path, "of memory", "Use fewer specimens")
 
 
@@ -535,7 +535,7 @@ def test_images_rejected(tmp_path, write, monkeypatch):
     ):
         with pytest.raises(ValueError, match=word):
             write_image(tmp_path / name, image)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(checks, "available_memory", lambda: 1000)
     with pytest.raises(InputError, match="of memory"):
         read_image(tmp_path / "b.png")
 
@@ -554,7 +554,7 @@ def png_of(width, height):
 
 @needs("PIL")
 def test_images_with_huge_headers(write, monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
+    monkeypatch.setattr(checks, "available_memory", lambda: None)
     with pytest.raises(InputError, match=r"a damaged image: its header declares 9000 x 9000 pix"):
         read_image(write("a.png", png_of(9000, 9000)))
     with pytest.raises(InputError, match=r"too large: .*exceeds limit"):
@@ -580,7 +580,7 @@ def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, X=np.zeros((2000, 500)))
     assert path.stat().st_size < 50_000
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**20)
+    monkeypatch.setattr(checks, "available_memory", lambda: 2**20)
     rejected(path, "of memory")
 
 
@@ -597,7 +597,7 @@ def test_parquet_rejected(tmp_path, monkeypatch):
     rejected(written(["a", "b"], [1.0, 2.0], numbers), "row 2", "'b'", "the value is infinite")
     rejected(written(["a", "a"], numbers, numbers), "parquet")
     rejected(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns but no rows: 'a'")
-    monkeypatch.setattr(memory, "available_memory", lambda: 100)
+    monkeypatch.setattr(checks, "available_memory", lambda: 100)
     rejected(written(["a"], numbers), "2 rows, would need about 432 B of memory", "--columns")
 
 
