@@ -18,7 +18,8 @@ from orthodrome.kernels import Gaussian
 
 N, D, K = size(10_000, 500), 16, 16
 ALLOWED = 0.01  # of the variance that exact kernel PCA captures may be missing
-COUNTS = (*range(16, 256, 16), *range(256, 512, 32), *range(512, 2049, 128))
+COUNTS = (*range(16, 256, 8), *range(256, 512, 32), *range(512, 2049, 128))
+SEEDS = range(3)
 
 
 @cache
@@ -52,8 +53,8 @@ def exact_variance(name: str) -> float:
     return float(model.eigenvalues_.sum()) / N
 
 
-def ours(name: str, n_anchors: int) -> np.ndarray:
-    solver = Nystroem(n_anchors=n_anchors, random_state=0)
+def ours(name: str, n_anchors: int, seed: int = 0) -> np.ndarray:
+    solver = Nystroem(n_anchors=n_anchors, random_state=seed)
     model = KernelPCA(K, kernel=Gaussian(sigma=sigma(name)), solver=solver)
     return model.fit_transform(DATA[name]())
 
@@ -66,14 +67,14 @@ def anchors(name: str, n_anchors: int) -> Anchors:
         return solver.anchors_of(Gaussian(sigma=sigma(name)).fit(X), X, K)
 
 
-def peer(name: str, n_anchors: int) -> Pipeline:
+def peer(name: str, n_anchors: int, seed: int = 0) -> Pipeline:
     gamma = 0.5 / sigma(name) ** 2
-    features = PeerNystroem(gamma=gamma, n_components=n_anchors, random_state=0)
-    return make_pipeline(features, PCA(K, random_state=0))
+    features = PeerNystroem(gamma=gamma, n_components=n_anchors, random_state=seed)
+    return make_pipeline(features, PCA(K, random_state=seed))
 
 
-def theirs(name: str, n_anchors: int) -> np.ndarray:
-    return peer(name, n_anchors).fit_transform(DATA[name]())
+def theirs(name: str, n_anchors: int, seed: int = 0) -> np.ndarray:
+    return peer(name, n_anchors, seed).fit_transform(DATA[name]())
 
 
 def missing(name: str, embedding: np.ndarray) -> float:
@@ -89,7 +90,7 @@ def enough(name: str, side: str) -> int:
     """Return the least of the numbers of anchors at which a side is accurate enough."""
     fit = {"ours": ours, "theirs": theirs}[side]
     for count in COUNTS:
-        if missing(name, fit(name, count)) <= ALLOWED:
+        if all(missing(name, fit(name, count, seed)) <= ALLOWED for seed in SEEDS):
             return count
     return COUNTS[-1]
 
@@ -111,7 +112,7 @@ def at_equal_accuracy() -> list[Measured]:
                     required=ALLOWED,
                     target=1.0,
                     note="Each side has the smallest number of anchors, from a list, that reaches "
-                    "the accuracy with one seed; the search for it is not timed.",
+                    f"the accuracy with {len(SEEDS)} seeds; the search for it is not timed.",
                 )
             )
         )

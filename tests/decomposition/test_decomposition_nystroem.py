@@ -61,7 +61,7 @@ def test_as_many_anchors_as_the_rank_give_the_exact_method(Estimator, sphere, we
     expected = exact(Estimator, kernel, weights)
     Z = expected.transform(new)
     inputs = expected.inverse_transform(Z)
-    for anchors in ("rpcholesky", "uniform", "k-means++"):
+    for anchors in ("auto", "rpcholesky", "uniform", "k-means++"):
         solver = Nystroem(n_anchors=60, anchors=anchors, sphere=sphere)
         ours = fitted(Estimator, X, kernel, weights, solver=solver)
         assert ours.solver_ == "nystroem"

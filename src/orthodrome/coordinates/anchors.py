@@ -54,7 +54,7 @@ class Anchors:
     indices : ndarray of shape (m,) or None
         Their row numbers in the training data; None if they are other points.
     decoder : ndarray of shape (m, m)
-        R⁻¹ with K_mm = RᵀR, in float64: features are ``k(x, anchors) @ decoder``.
+        R⁻¹ with K_mm = RᵀR, an upper triangle in float64: features are ``k(x, anchors) @ decoder``.
     choice : str
         How the anchors were chosen; with "auto", also why.
     """

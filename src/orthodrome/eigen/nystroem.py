@@ -17,7 +17,7 @@ from ..coordinates.pivots import check_captured, check_zero_matrix, checked_rows
 from ..gram import GramOperator
 from .pairs import Eigenpairs, Solver, complete_basis
 
-_ANCHORS = ("rpcholesky", "uniform", "k-means++")
+_ANCHORS = ("auto", "rpcholesky", "uniform", "k-means++")
 
 # Default number of anchors. Features in float32 then take half a gigabyte per 250,000 rows.
 _DEFAULT_ANCHORS = 512
@@ -49,9 +49,10 @@ class Nystroem(Solver):
     ----------
     n_anchors : int, optional
         Maximum number of anchors. Default: 512, or twice the number of pairs if that is more.
-    anchors : {"rpcholesky", "uniform", "k-means++"} or array-like, default="rpcholesky"
-        How to choose anchors, see :func:`~orthodrome.coordinates.partial_cholesky`; or a 1-D array
-        of row numbers; or an array of points (in an estimator only).
+    anchors : {"auto", "rpcholesky", "uniform", "k-means++"} or array-like, default="auto"
+        How to choose anchors, see :func:`~orthodrome.coordinates.choose_anchors`; or a 1-D array of
+        row numbers; or an array of points (in an estimator only). "auto" draws them uniformly where
+        that is about as good as rpcholesky, which takes longer.
     tol : float, optional
         Stop once the trace of the residual, :math:`\operatorname{tr}(K - FF^\top)`, is at most tol
         times the trace of K. Default: use all `n_anchors`.
@@ -73,7 +74,7 @@ class Nystroem(Solver):
     """
 
     n_anchors: int | None = None
-    anchors: Any = "rpcholesky"
+    anchors: Any = "auto"
     tol: float | None = None
     sphere: str = "unit"
     random_state: Any = None
