@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from laws_cluster import same_partition
 from laws_sphere import DTYPES, slow_karcher_mean, unit
 from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans
+from orthodrome.persist import load, save
 from orthodrome.sphere.von_mises_fisher import (
     DirectionMixture,
     concentrations_of,
@@ -111,6 +113,10 @@ def test_partial_fit_approaches_fit(kind):
         means = [X[ours.predict(X) == c].mean(axis=0) for c in range(K)]
         np.testing.assert_allclose(ours.cluster_centers_, means, atol=1e-10)
     before = ours.cluster_centers_.copy()
+    parts = clone(ours).partial_fit(X).partial_fit([X[:200], X[200:500]])
+    array = clone(ours).partial_fit(X).partial_fit(X[:500])
+    np.testing.assert_allclose(parts.cluster_centers_, array.cluster_centers_, atol=1e-12)
+    np.testing.assert_array_equal(parts.labels_, array.labels_)
     with pytest.raises(ValueError, match="features"):
         ours.partial_fit(X[:, :5])
     np.testing.assert_array_equal(ours.cluster_centers_, before)
@@ -267,6 +273,77 @@ def test_mixture_of_all_kinds_of_rows(tmp_path):
     ):
         assert same_partition(np.asarray(other.labels_), ours.labels_)
         assert other.lower_bound_ == pytest.approx(ours.lower_bound_, abs=1e-4)
+
+
+def test_partial_fit_of_a_mixture_against_plain_online_em():
+    X, _ = vmf()
+    X, w = X[np.random.default_rng(0).permutation(len(X))], np.tile([1.0, 2.0, 0.5], 600)
+    ours = mixture().partial_fit(X[:1000], sample_weight=w[:1000])
+    first = mixture().fit(X[:1000], sample_weight=w[:1000])
+    np.testing.assert_array_equal(ours.labels_, first.labels_)
+    np.testing.assert_array_equal(ours.means_, first.means_)
+    memberships = first.predict_proba(X[1000:]) * w[1000:, None]
+    masses, sums = memberships.sum(axis=0) / w[1000:].sum(), memberships.T @ X[1000:]
+    lengths = mean_resultant_length(first.concentrations_, X.shape[1])[:, None]
+    before = first.weights_[:, None] * lengths * first.means_
+    rate = (w[1000:].sum() / w.sum()) ** 0.8
+    masses = (1 - rate) * first.weights_ + rate * masses
+    sums = (1 - rate) * before + rate * sums / w[1000:].sum()
+    lengths = np.linalg.norm(sums, axis=1)
+    kappas = concentrations_of(lengths / masses, X.shape[1])
+    assert ours.partial_fit(X[1000:], sample_weight=w[1000:]) is ours
+    np.testing.assert_allclose(ours.weights_, masses, rtol=1e-9)
+    np.testing.assert_allclose(ours.means_, sums / lengths[:, None], atol=1e-9)
+    np.testing.assert_allclose(ours.concentrations_, kappas, rtol=1e-9)
+    assert ours.lower_bound_ == pytest.approx(first.score(X[1000:], sample_weight=w[1000:]))
+    np.testing.assert_array_equal(ours.labels_, ours.predict(X[1000:]))
+    assert (ours.n_iter_, ours.history_) == (first.n_iter_ + 1, first.history_)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_partial_fit_of_a_mixture_approaches_fit(dtype, tmp_path):
+    X, y = vmf(4000)
+    order = np.random.default_rng(0).permutation(len(X))
+    X, y = X[order].astype(dtype), y[order]
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    ours, whole = mixture(), mixture().fit(X)
+    for start in range(0, len(X), 600):
+        ours.partial_fit(mapped[start : start + 600])
+    scores = [adjusted_rand_score(fitted.predict(X), y) for fitted in (ours, whole)]
+    assert scores[0] > scores[1] - 0.01
+    assert ours.score(X) == pytest.approx(whole.score(X), abs=0.01)
+    assert ours._mass_ == len(X)
+    save(ours, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops").partial_fit(X[:600])
+    np.testing.assert_array_equal(again.means_, ours.partial_fit(X[:600]).means_)
+    da = pytest.importorskip("dask.array")
+    lazy = again.partial_fit(da.from_array(X[600:1200], chunks=(250, -1)))
+    ours.partial_fit([X[600:700], X[700:1200]])
+    np.testing.assert_allclose(lazy.means_, ours.means_, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(lazy.labels_), ours.labels_)
+
+
+def test_partial_fit_of_a_mixture_rejects_bad_batches():
+    X, _ = vmf(50)
+    ours = mixture().fit(X)
+    before = ours.means_
+    for batch, message in (
+        (X[:, :5], "features"),
+        (X[:0], "0 sample"),
+        (np.where(np.arange(150)[:, None] == 7, np.nan, X), "NaN or infinity in row 7"),
+        (np.where(np.arange(150)[:, None] == 7, 0.0, X), "at row 7 of X"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ours.partial_fit(batch)
+    assert ours.means_ is before
+    with pytest.raises(ValueError, match="must not exceed"):
+        mixture().partial_fit(X[:2])
+    for other in (GeodesicMixture(), mixture(kernel="gaussian"), mixture(density="normal")):
+        assert not hasattr(other, "partial_fit")
+    normal = GeodesicMixture(1, 2, kernel="cosine", random_state=0).fit(X[:50])
+    with pytest.raises(ValueError, match="cannot continue this fit"):
+        normal.set_params(density="von-mises-fisher", n_modes="auto").partial_fit(X)
 
 
 def test_difficult_mixtures_of_directions():

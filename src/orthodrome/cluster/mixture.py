@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical, canonical_rows
@@ -32,6 +33,7 @@ from ..base import (
     KernelEstimator,
     canonical_of,
     in_given_order,
+    last_fit_kept,
     rows_of,
     with_parameters,
 )
@@ -64,7 +66,9 @@ from ..sphere.von_mises_fisher import (
     DirectionMixture,
     concentrations_of,
     fit_directions,
+    max_resultant_length,
     mixture_of,
+    updated_mixture,
 )
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
 from .centers import Start, best_run, plan_of_coordinates, reads_blocks
@@ -85,6 +89,17 @@ _MAX_COMPARED, _N_COMPARED_STARTS = 1000, 2
 _ONE_COMPONENT_MODES = 5
 
 
+def _has_partial_fit(estimator: Any) -> bool:
+    """Return True if the parameters allow directions; raise an AttributeError otherwise."""
+    own = getattr(estimator._kernel_object(), "has_coordinates", False)
+    if own and estimator.density == "von-mises-fisher":
+        return True
+    raise AttributeError(
+        f"{type(estimator).__name__} has partial_fit only with density='von-mises-fisher' and a "
+        "linear or cosine kernel."
+    )
+
+
 class _Attributes:
     n_components_: int
     n_modes_: int
@@ -93,6 +108,7 @@ class _Attributes:
     pga_: Any
     _mixture_: Any
     _columns_: Indices | None
+    _mass_: float | None = None
 
 
 @with_parameters
@@ -246,12 +262,22 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     Equal rows are first merged into weights and sorted, so a weight of 2 gives exactly the same
     result as repeating the row, and the order of rows does not matter.
 
+    With von Mises-Fisher densities, :meth:`partial_fit` continues a fit with batches of rows. Each
+    batch makes one E step with the present mixture. The mean memberships and points of the
+    components, from which the mixture follows by the M step, move towards those of the batch by the
+    fraction :math:`\rho = (m_\text{batch} / m)^{0.8}`, where :math:`m` is the weight of all rows so
+    far. This gives early batches less weight than plain sums would (:math:`\rho = m_\text{batch} /
+    m`), because their memberships came from worse parameters. `labels_` and `lower_bound_` are then
+    those of the last batch (`lower_bound_` before the update), `n_iter_` counts the batches as
+    well, and `converged_` and `history_` remain those of the first fit.
+
     References
     ----------
     Awate, Yu and Whitaker, "Kernel Principal Geodesic Analysis", ECML PKDD 2014, §5.2; Pennec,
     "Intrinsic statistics on Riemannian manifolds", 2006; Caliński and Harabasz, "A dendrite
     method for cluster analysis", 1974; Banerjee, Dhillon, Ghosh and Sra, "Clustering on the unit
-    hypersphere using von Mises-Fisher distributions", 2005.
+    hypersphere using von Mises-Fisher distributions", 2005; Cappé and Moulines, "On-line
+    expectation-maximization algorithm for latent data models", 2009.
 
     Examples
     --------
@@ -264,6 +290,16 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     True
     >>> model.predict_proba(X[:2]).sum(axis=1).round(6)
     array([1., 1.])
+
+    Directions in batches:
+
+    >>> from orthodrome.datasets import make_von_mises_fisher
+    >>> X = make_von_mises_fisher(900, n_dimensions=8, random_state=0)
+    >>> model = GeodesicMixture(2, kernel="cosine", density="von-mises-fisher", random_state=0)
+    >>> for batch in (X[:300], X[300:600], X[600:]):
+    ...     model = model.partial_fit(batch)
+    >>> model.means_.shape, model.labels_.shape
+    ((2, 8), (300,))
     """
 
     n_components: int | str = 1
@@ -311,6 +347,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
         self._check_dense(rows)
         self._assignment_, self._columns_, self.selection_ = self.assignment, None, None
+        self._mass_ = None
         if self.density == "von-mises-fisher":
             self._fit_directions(rows, kernel)
         else:
@@ -395,16 +432,14 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             centers = best_run(view, start, options).centers
             masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=False))
             progress.advance(_PGA_FRACTION, "k-means")
-            spread = 1 - np.linalg.norm(sums.sum(axis=0)) / masses.sum()
-            # if all points coincide, the bound is absolute
-            bound = 1 - max(self.reg_covar * (spread if spread > 1e-12 else 1.0), 1e-12)
+            bound = max_resultant_length(masses, sums, self.reg_covar)
             first = mixture_of(masses, sums, bound, centers)
             best = fit_directions(
                 points, first, max_length=bound, tol=self.tol, max_iter=self.max_iter
             )
         self.kernel_, self._squared_radius_, self.pga_ = view.kernel, view.radius, None
         self.n_components_, self.n_modes_ = k, points.shape[1] - 1
-        self.covariance_type_ = "spherical"
+        self.covariance_type_, self._mass_ = "spherical", float(masses.sum())
         evaluate = self._evaluation("labels", best.mixture)
         found = points.rows.map(partial(_apply_to_vectors, evaluate, points.by))
         found = np.concatenate(computed(*blocks_of(found))) if points.rows.lazy else found
@@ -416,6 +451,57 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         largest = concentrations_of(np.array([bound]), points.shape[1])[0]
         shrunk = np.flatnonzero(self.concentrations_ >= (1 - 1e-6) * largest)
         self._warn(best.status, [], shrunk)
+
+    @available_if(_has_partial_fit)
+    def partial_fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Update a von Mises-Fisher mixture with a batch of rows, by a step of online EM.
+
+        This method exists for ``density="von-mises-fisher"`` with a linear or cosine kernel. The
+        first batch is fitted as by :meth:`fit`; it should be large enough to contain all clusters.
+        After a :meth:`fit` with this density, the mixture is updated as well. The notes of the
+        class describe the step.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of a batch; at least `n_components` in the first one.
+        y : ignored
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        with last_fit_kept(self):
+            if not hasattr(self, "means_"):
+                self._fit(X, sample_weight)
+            elif self._mass_ is None:
+                raise ValueError(
+                    f"partial_fit of {type(self).__name__} cannot continue this fit, which has "
+                    "another density or comes from an older version. Pass the first rows to "
+                    "partial_fit of a new estimator."
+                )
+            else:
+                self._check_parameters()
+                rows = self._new_rows(X)
+                self._check_dense(rows)
+                by = replace(self._direction_vectors(), dtype=rows.dtype)
+                batch = rows.weighted(sample_weight, type(self).__name__)
+                with single_threaded_blas():
+                    mixture, self._mass_, self.lower_bound_ = updated_mixture(
+                        batch, by, self._mixture_, self._mass_, self.reg_covar
+                    )
+                self._set_mixture(mixture)
+                self.concentrations_ = mixture.concentrations
+                self.labels_ = rows.map(self._direction_map("labels"))
+                self.n_iter_ += 1
+        return self
+
+    def _set_mixture(self, mixture: Any) -> None:
+        self._mixture_, self.weights_, self.means_ = mixture, mixture.weights, mixture.means
 
     def _check_directions(self, kernel: Kernel) -> None:
         """Raise if parameters do not allow von Mises-Fisher densities."""
@@ -437,8 +523,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         """Set attributes, with components in the order of their first members; return labels."""
         labels, order = numbered_by_first(labels)
         order = np.concatenate([order, np.setdiff1d(np.arange(len(best.mixture.weights)), order)])
-        mixture, number_of = best.mixture.reordered(order), np.argsort(order)
-        self._mixture_, self.weights_, self.means_ = mixture, mixture.weights, mixture.means
+        self._set_mixture(best.mixture.reordered(order))
+        number_of = np.argsort(order)
         self.lower_bound_, self.n_iter_ = best.log_likelihood, best.n_iter
         self.converged_, self.history_ = best.status.converged, [*map(dict, best.history)]
         for entry in self.history_:
@@ -740,13 +826,16 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         function, columns = self.pga_._new_points(), self._columns_
         return function if columns is None else partial(_apply_to_columns, function, columns)
 
-    def _direction_map(self, output: str) -> Any:
-        """Return the map from rows to a result of :func:`_evaluate` for directions."""
+    def _direction_vectors(self) -> AnchorMap:
+        """Return the map from rows to unit vectors of the input space."""
         basis = np.eye(self._mixture_.means.shape[1])
         radius, dtype = self._squared_radius_, np.dtype(np.float64)
         points, decoder = prepared_points(self.kernel_, basis), basis * np.sqrt(radius)
-        by = AnchorMap(self.kernel_, points, decoder, dtype, True, radius, explicit=True)
-        return partial(_apply_to_vectors, self._evaluation(output), by)
+        return AnchorMap(self.kernel_, points, decoder, dtype, True, radius, explicit=True)
+
+    def _direction_map(self, output: str) -> Any:
+        """Return the map from rows to a result of :func:`_evaluate` for directions."""
+        return partial(_apply_to_vectors, self._evaluation(output), self._direction_vectors())
 
     def _evaluated(self, X: Data, output: str) -> Any:
         """Return labels, probabilities or log-densities of data."""

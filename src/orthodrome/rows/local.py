@@ -215,6 +215,9 @@ class BatchRows(_LocalRows):
     otherwise their shape is unknown.
     """
 
+    # until the rows are counted, blocks keep their own type
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
     def __init__(
         self,
         X: Iterable[Any],

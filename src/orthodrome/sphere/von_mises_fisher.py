@@ -21,6 +21,7 @@ from .._core.status import Status
 from .._core.types import Array, Floats, Indices
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
+from ..rows import Rows
 from .mixture import MixtureFit
 
 # The asymptotic expansion is used if √(ν² + κ²) is larger than this; its error is then below 1e-8.
@@ -37,6 +38,8 @@ _DEBYE = [
 _MAX_NEWTON = 50
 # Single precision suffices if the rounding errors of κ⟨μ, y⟩ are below this.
 _MAX_ROUNDING = 1e-3
+# Exponent of the step size of online EM.
+_FORGETTING = 0.8
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -200,6 +203,16 @@ class _Expected:
         return w.sum(), w @ evidence, memberships.sum(axis=0), sums
 
 
+def max_resultant_length(masses: Floats, sums: Floats, reg_covar: float) -> float:
+    """Return an upper bound of mean resultant lengths, so that concentrations stay finite.
+
+    Its distance from 1 is the fraction `reg_covar` of that of all points.
+    """
+    spread = 1 - np.linalg.norm(sums.sum(axis=0)) / masses.sum()
+    # if all points coincide, the bound is absolute
+    return 1 - max(reg_covar * (spread if spread > 1e-12 else 1.0), 1e-12)
+
+
 def mixture_of(masses: Floats, sums: Floats, max_length: float, means: Floats) -> DirectionMixture:
     """Return the most likely mixture for memberships with these masses and sums of points.
 
@@ -246,3 +259,52 @@ def fit_directions(
             return MixtureFit(mixture, likelihood, n_iter, status, tuple(history))
         n_iter, before = n_iter + 1, likelihood
         mixture = mixture_of(masses, sums, max_length, mixture.means)
+
+
+def updated_mixture(
+    rows: Rows, by: AnchorMap, mixture: DirectionMixture, mass: float, reg_covar: float
+) -> tuple[DirectionMixture, float, float]:
+    r"""Return the mixture after a step of online EM with a batch of rows.
+
+    The mean memberships :math:`s` and the mean points :math:`S` of the components become
+
+    .. math:: s + \rho\, (s_\text{batch} - s), \quad S + \rho\, (S_\text{batch} - S), \qquad
+        \rho = \Bigl(\frac{m_\text{batch}}{m + m_\text{batch}}\Bigr)^{0.8},
+
+    where the m are sums of weights. The exponent 1 would give plain sums. Smaller ones forget the
+    memberships of early batches, which were found with worse parameters (Cappé and Moulines,
+    "On-line expectation-maximization algorithm for latent data models", 2009).
+
+    Parameters
+    ----------
+    rows : Rows
+        The batch.
+    by : AnchorMap
+        The map from rows to unit vectors.
+    mixture : DirectionMixture
+        The mixture of the earlier batches.
+    mass : float
+        The sum of the weights of the earlier batches.
+    reg_covar : float
+        As in :func:`max_resultant_length`.
+
+    Returns
+    -------
+    mixture : DirectionMixture
+        The new mixture.
+    mass : float
+        The sum of all weights.
+    log_likelihood : float
+        The mean log-likelihood of the batch with the old mixture.
+    """
+    total, evidence, masses, sums = rows.reduce(_Expected(by, mixture))
+    added = float(total)
+    # the M step is invertible: its results are the old statistics
+    old_masses = mixture.weights
+    lengths = mean_resultant_length(mixture.concentrations, mixture.means.shape[1])
+    old_sums = (old_masses * lengths)[:, None] * mixture.means
+    step = (added / (mass + added)) ** _FORGETTING
+    masses = old_masses + step * (masses / added - old_masses)
+    sums = old_sums + step * (sums / added - old_sums)
+    bound = max_resultant_length(masses, sums, reg_covar)
+    return mixture_of(masses, sums, bound, mixture.means), mass + added, float(evidence / added)
