@@ -22,11 +22,3 @@ def load_or_skip(name: str) -> Any:
         return datasets.load(name, data_home=real_folder(), download_if_missing=False)
     except FileNotFoundError:
         pytest.skip(f"{name} is not in {real_folder()}; set ORTHODROME_DATA")
-
-
-def file_or_skip(name: str) -> Path:
-    """Return the path of a file of real data, or skip the test."""
-    path = real_folder() / name
-    if not path.exists():
-        pytest.skip(f"{name} is not in {real_folder()}; set ORTHODROME_DATA")
-    return path

@@ -18,30 +18,17 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from orthodrome import app
+from app_data import rows_of
 from orthodrome.app.baselines import (
     THIS,
     baseline_features,
     classification_lines,
     clustering_lines,
 )
-from orthodrome.app.inputs import Data
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import procrustes_distance
 
 SCALES = np.array([1.0, 100.0, 1.0, 1.0])
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def run(capsys, *arguments):
-    """Run a command; return what it printed."""
-    assert app.main([*map(str, arguments), "--quiet"]) == 0
-    return capsys.readouterr().out
 
 
 def write_blobs(path, noise, scales):
@@ -54,15 +41,10 @@ def write_blobs(path, noise, scales):
     return X, names
 
 
-def numbered(X, kind="table"):
-    columns = tuple(map(str, range(X[0].size)))
-    return Data("x.csv", kind, X, columns, tuple(map(str, range(len(X)))))
-
-
-def test_cluster_reports_scikit_learn(here, capsys):
+def test_cluster_reports_scikit_learn(here, run):
     X, names = write_blobs("trees.csv", 1.0, SCALES)
     command = ("cluster", "trees.csv", "--label", "kind", "-k", 3)
-    facts = json.loads(run(capsys, *command, "--json"))
+    facts = json.loads(run(*command, "--quiet", "--json").out)
     standard = StandardScaler().fit_transform(X)
     found = {
         "k-means": KMeans(3, n_init=10, random_state=0).fit_predict(standard),
@@ -74,24 +56,24 @@ def test_cluster_reports_scikit_learn(here, capsys):
         assert facts["silhouette"][name] == pytest.approx(silhouette_score(standard, clusters))
         index = adjusted_rand_score(names, clusters)
         assert facts["adjusted_rand"][name] == pytest.approx(index)
-    printed = run(capsys, *command).splitlines()
+    printed = run(*command, "--quiet").out.splitlines()
     page = (here / "clustering/report.html").read_text("utf-8")
     assert [text for text in printed[:-3] if "k-means" in text and text not in page] == []
     assert f"{THIS} {facts['adjusted_rand'][THIS]:.3f}" in page
 
 
 @pytest.mark.parametrize("scales", [SCALES, 1.0], ids=["standardised", "as given"])
-def test_classify_reports_scikit_learn(here, capsys, scales):
+def test_classify_reports_scikit_learn(here, run, scales):
     X, names = write_blobs("trees.csv", 2.0, scales)
     command = ("classify", "trees.csv", "--label", "kind", "--json")
-    facts = json.loads(run(capsys, *command))
+    facts = json.loads(run(*command).out)
     scaling = [StandardScaler()] if np.ndim(scales) else []
     folds = StratifiedKFold(5, shuffle=True, random_state=0)  # of 12 rows each
     accuracy = cross_val_score(make_pipeline(*scaling, SVC()), X, names, cv=folds).mean()
     assert facts["baselines"]["support vector machine"] == pytest.approx(accuracy)
     majority = np.unique(names, return_counts=True)[1].max() / len(names)
     assert facts["majority"] == facts["baselines"]["majority class"] == pytest.approx(majority)
-    facts = json.loads(run(capsys, *command, "--test", "trees.csv"))
+    facts = json.loads(run(*command, "--test", "trees.csv").out)
     accuracy = make_pipeline(*scaling, SVC()).fit(X, names).score(X, names)
     assert facts["baselines"]["support vector machine"] == pytest.approx(accuracy)
     assert "majority class" in (here / "classification/report.html").read_text("utf-8")
@@ -99,7 +81,7 @@ def test_classify_reports_scikit_learn(here, capsys, scales):
 
 def test_tangent_coordinates_of_shapes():
     X, _ = make_landmark_shapes(20, variation=0.01, n_classes=1, random_state=0)
-    data = numbered(X, "shapes")
+    data = rows_of(X)
     features = baseline_features(X, data)
     assert np.mean(np.var(features, axis=0)) == pytest.approx(1.0)
     turned = 3.0 * X @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + 7.0
@@ -111,7 +93,7 @@ def test_tangent_coordinates_of_shapes():
 
 
 def test_which_baseline_is_better():
-    data = numbered(np.zeros((2500, 2)))
+    data = rows_of(np.zeros((2500, 2)))
     scores = {"silhouette": {THIS: 0.5, "k-means": 0.495, "Gaussian mixture": 0.7}}
     (_, line) = clustering_lines(data, scores)
     assert line.endswith("Gaussian mixture is better, k-means is as good.")

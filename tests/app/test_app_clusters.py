@@ -14,46 +14,43 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from orthodrome import KernelSpectralClustering, app
+from app_data import rows_of
+from orthodrome import KernelSpectralClustering
 from orthodrome.app import classification, clustering, models
 from orthodrome.app.clustering import Evidence, _strength, propose_clusters
-from orthodrome.app.inputs import Data
 from orthodrome.app.models import Choice
 
 
-def numbered(X):
-    return Data(
-        "x.csv", "table", X, tuple(map(str, range(X.shape[1]))), tuple(map(str, range(len(X))))
-    )
-
-
 @pytest.fixture
-def table(tmp_path, monkeypatch):
+def table(here):
     """Write 300 rows in three groups; return the groups."""
-    monkeypatch.chdir(tmp_path)
     X, y = make_blobs(300, centers=3, n_features=4, random_state=0)
     names = np.array(["ash", "birch", "cedar"])[y]
     pd.DataFrame(X, columns=list("abcd")).assign(kind=names).to_csv("data.csv", index=False)
     return names
 
 
-def run(capsys, *arguments):
-    """Run a command; return the summary and the notes."""
-    assert app.main([*map(str, arguments), "--label", "kind", "--json"]) == 0
-    printed = capsys.readouterr()
-    return json.loads(printed.out), printed.err
+@pytest.fixture
+def facts_of(run):
+    """Return a function that runs a command and returns the summary and the notes."""
+
+    def facts_of(*arguments):
+        printed = run(*arguments, "--label", "kind", "--json")
+        return json.loads(printed.out), printed.err
+
+    return facts_of
 
 
 def test_method_auto_fits_once(monkeypatch):
     """For curved clusters, the model that led to the choice is the result."""
     X = make_moons(200, noise=0.05, random_state=0)[0]
     choice = Choice("auto", parameters={"n_clusters": 2})
-    expected = clustering.cluster(numbered(X), replace(choice, method="spectral"))
+    expected = clustering.cluster(rows_of(X), replace(choice, method="spectral"))
     fits, fit = [], KernelSpectralClustering.fit
     monkeypatch.setattr(
         KernelSpectralClustering, "fit", lambda model, *data: (fits.append(1), fit(model, *data))[1]
     )
-    found = clustering.cluster(numbered(X), choice)
+    found = clustering.cluster(rows_of(X), choice)
     assert len(fits) == 1
     assert found.files["clusters.csv"] == expected.files["clusters.csv"]
     assert any(note.startswith("Method: spectral clustering") for note in found.work.notes)
@@ -94,7 +91,7 @@ def test_strength_is_the_worst_fraction_of_pairs_kept():
     ids=["1 blob", *(f"{k} blobs" for k in (2, 4, 8)), "uniform", "equal", "few", "wine", "iris"],
 )
 def test_proposed_number(X, expected):
-    evidence = propose_clusters(numbered(X), Choice("kernel-kmeans", standardize=len(X) == 178))
+    evidence = propose_clusters(rows_of(X), Choice("kernel-kmeans", standardize=len(X) == 178))
     assert evidence.n_clusters == expected
     assert f"-k {expected} was chosen: " in evidence.sentence()
 
@@ -106,12 +103,12 @@ def test_weak_evidence_is_called_weak():
         assert words in evidence.sentence()
 
 
-def test_cluster_without_a_number(table, capsys, tmp_path):
-    facts, _ = run(capsys, "cluster", "data.csv")
+def test_cluster_without_a_number(table, facts_of, here):
+    facts, _ = facts_of("cluster", "data.csv")
     assert len(facts["sizes"]) == 3
     assert facts["error"] < 0.1
     assert len(facts["prediction_strength"]) == 10
-    page = (tmp_path / "clustering/report.html").read_text("utf-8")
+    page = (here / "clustering/report.html").read_text("utf-8")
     assert "Number of clusters</h2>" in page
     assert "-k 3 was chosen" in page
 
@@ -125,25 +122,25 @@ LARGE = [
 
 
 @pytest.mark.parametrize(("command", "method"), LARGE)
-def test_large_tables_use_anchors(table, capsys, monkeypatch, command, method):
+def test_large_tables_use_anchors(table, facts_of, monkeypatch, command, method):
     monkeypatch.setattr(models, "MAX_EXACT_ROWS", 299)
     monkeypatch.setattr(models, "_N_ANCHORS", 30)
     more = ("-k", 3) if command == "cluster" else ()
-    facts, notes = run(capsys, command, "data.csv", "--method", method, *more)
+    facts, notes = facts_of(command, "data.csv", "--method", method, *more)
     assert "With 300 rows, the Gram matrix was approximated with 30 of them (anchors)." in notes
     assert ("% of the trace" in notes) == (method != "kpns")  # which does not measure it
     assert facts.get("error", 0.0) < 0.1
 
 
-def test_large_tables_are_classified_by_a_sample(table, capsys, monkeypatch, tmp_path):
+def test_large_tables_are_classified_by_a_sample(table, facts_of, monkeypatch, here):
     monkeypatch.setattr(classification, "MAX_ROWS", 100)
     monkeypatch.setattr(classification, "MIN_CLASS_ROWS", 40)
-    facts, notes = run(capsys, "classify", "data.csv")
+    facts, notes = facts_of("classify", "data.csv")
     assert "rows was used" in notes
     assert 100 <= facts["n_rows"] <= 120
     assert facts["accuracy"] > 0.9
-    found = pd.read_csv(tmp_path / "classification/predictions.csv")
+    found = pd.read_csv(here / "classification/predictions.csv")
     assert found["kind"].value_counts().min() >= 40
     assert list(found["kind"]) == [table[int(row.split()[1]) - 1] for row in found["row"]]
-    page = (tmp_path / "classification/report.html").read_text("utf-8")
+    page = (here / "classification/report.html").read_text("utf-8")
     assert "training_sample(data, 0)" in page

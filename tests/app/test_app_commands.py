@@ -51,23 +51,8 @@ def write_labelled(path, X, names, header=("height", "girth", "age", "shade", "k
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def trees(here):
     return write_labelled(here / "trees.csv", *blobs())
-
-
-def run(capsys, *arguments, code=0):
-    """Run a command line in this process; what it printed."""
-    found = app.main(list(map(str, arguments)))
-    printed = capsys.readouterr()
-    assert found == code, printed.err
-    assert "Traceback" not in printed.err
-    return printed
 
 
 def run_python_of(page):
@@ -84,8 +69,8 @@ def run_python_of(page):
 
 
 @pytest.mark.parametrize("method", ["kpga", "kpca", "kpns", "robust"])
-def test_embed(trees, here, capsys, method):
-    printed = run(capsys, "embed", trees, "--label", "kind", "--method", method, "-q", 3, "--json")
+def test_embed(trees, here, run, method):
+    printed = run("embed", trees, "--label", "kind", "--method", method, "-q", 3, "--json")
     facts = json.loads(printed.out)
     assert facts["n_rows"] == 30
     assert facts["n_components"] == 3
@@ -98,7 +83,7 @@ def test_embed(trees, here, capsys, method):
     written = np.array([row[2:] for row in rows], dtype=float)
     np.testing.assert_allclose(space["coordinates"], written, atol=1e-12)
     # and so does the model, of the same rows read again
-    printed = run(capsys, "predict", "embedding/model.orthodrome", trees)
+    printed = run("predict", "embedding/model.orthodrome", trees)
     again = list(csv.reader(printed.out.splitlines()))
     assert again[0] == ["row", *header[2:]]
     np.testing.assert_allclose(
@@ -107,10 +92,8 @@ def test_embed(trees, here, capsys, method):
 
 
 @pytest.mark.parametrize("method", ["mixture", "kmeans", "kernel-kmeans", "spectral"])
-def test_cluster(trees, here, capsys, method):
-    printed = run(
-        capsys, "cluster", trees, "-k", 3, "--label", "kind", "--method", method, "--json"
-    )
+def test_cluster(trees, here, run, method):
+    printed = run("cluster", trees, "-k", 3, "--label", "kind", "--method", method, "--json")
     facts = json.loads(printed.out)
     assert sum(facts["sizes"]) == 30
     assert facts["error"] == 0.0  # the groups are far from each other
@@ -120,15 +103,13 @@ def test_cluster(trees, here, capsys, method):
     assert len({(row[1], row[2]) for row in rows}) == 3
     space = run_python_of(here / "clustering/report.html")
     assert [int(row[2]) for row in rows] == space["clusters"].tolist()
-    printed = run(capsys, "predict", "clustering/model.orthodrome", trees, "--json")
+    printed = run("predict", "clustering/model.orthodrome", trees, "--json")
     assert [row["cluster"] for row in json.loads(printed.out)] == [int(row[2]) for row in rows]
 
 
 @pytest.mark.parametrize("method", ["krrc", "perturbo", pytest.param("nested-spheres", marks=slow)])
-def test_classify_by_folds(trees, here, capsys, method):
-    printed = run(
-        capsys, "classify", trees, "--label", "kind", "--method", method, "--cv", 3, "--json"
-    )
+def test_classify_by_folds(trees, here, run, method):
+    printed = run("classify", trees, "--label", "kind", "--method", method, "--cv", 3, "--json")
     facts = json.loads(printed.out)
     assert facts["accuracy"] > 0.9
     header, *rows = rows_of(here / "classification/predictions.csv")
@@ -143,7 +124,7 @@ def test_classify_by_folds(trees, here, capsys, method):
     assert space["accuracy"] == pytest.approx(right)
 
 
-def test_classify_another_file_and_predict(trees, here, capsys):
+def test_classify_another_file_and_predict(trees, here, run):
     X, names = blobs(20, seed=1)
     # other order of columns, one more, and no labels
     new = write_csv(
@@ -151,22 +132,20 @@ def test_classify_another_file_and_predict(trees, here, capsys):
         ["age", "note", "height", "girth", "shade"],
         [[x[2], "?", x[0], x[1], x[3]] for x in X],
     )
-    printed = run(
-        capsys, "classify", trees, "--label", "kind", "--test", new, "--out", "model", "--quiet"
-    )
+    printed = run("classify", trees, "--label", "kind", "--test", new, "--out", "model", "--quiet")
     assert printed.err == ""
     assert [row[1] for row in rows_of(here / "model/predictions.csv")[1:]] == names.tolist()
-    printed = run(capsys, "predict", "model/model.orthodrome", new, "--out", "found/labels.csv")
+    printed = run("predict", "model/model.orthodrome", new, "--out", "found/labels.csv")
     assert printed.out.strip() == str((here / "found/labels.csv").resolve())
     assert [row[1] for row in rows_of(here / "found/labels.csv")[1:]] == names.tolist()
 
 
-def test_compare(here, capsys, trees):
+def test_compare(here, run, trees):
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((50, 2)) @ rng.standard_normal((2, 5))
     plane /= plane.std(axis=0)
     flat = write_csv(here / "flat.csv", list("abcde"), plane.tolist())
-    found = json.loads(run(capsys, "compare", flat, "--json", "--quiet", "--out", "flat").out)
+    found = json.loads(run("compare", flat, "--json", "--quiet", "--out", "flat").out)
     assert set(found["scores"]) == {"pca", "kpca", "kpga", "kpns", "robust"}
     assert found["recommendation"].startswith("Use PCA (embed --method pca). ")
     page = (here / "flat/report.html").read_text("utf-8")
@@ -174,7 +153,7 @@ def test_compare(here, capsys, trees):
     assert run_python_of(here / "flat/report.html")["coordinates"].shape == (50, 2)
     assert (found["best"], found["criterion"]) == ("pca", "neighbourhoods")
     assert found["scores"]["pca"] > 0.99
-    printed = run(capsys, "compare", trees, "--label", "kind", "--quiet", "--out", "trees")
+    printed = run("compare", trees, "--label", "kind", "--quiet", "--out", "trees")
     assert "accuracy of 5 nearest neighbours on held-out rows" in printed.out
     page = (here / "trees/report.html").read_text("utf-8")
     assert "Criterion: the accuracy of 5 nearest neighbours on held-out rows" in page
@@ -199,22 +178,22 @@ def leaves(here):
 @pytest.mark.parametrize(
     "labels", [("--labels", "kinds.csv"), ("--label-regex", "([AB])_")], ids=["file", "regex"]
 )
-def test_shapes(leaves, here, capsys, labels):
-    printed = run(capsys, "classify", leaves, *labels, "--cv", 3, "--json", "--quiet")
+def test_shapes(leaves, here, run, labels):
+    printed = run("classify", leaves, *labels, "--cv", 3, "--json", "--quiet")
     assert json.loads(printed.out)["accuracy"] > 0.8
-    printed = run(capsys, "predict", "classification/model.orthodrome", leaves)
+    printed = run("predict", "classification/model.orthodrome", leaves)
     assert printed.out.splitlines()[1].startswith("leaf-0,")
-    run(capsys, "embed", leaves, *labels, "--quiet")
+    run("embed", leaves, *labels, "--quiet")
     page = (here / "embedding/report.html").read_text("utf-8")
     assert "VeroneseWhitney" in page
     assert ">Modes</h2>" in page
-    run(capsys, "embed", leaves, "--method", "kpns", "--quiet")  # has no pre-images
+    run("embed", leaves, "--method", "kpns", "--quiet")  # has no pre-images
     assert ">Modes</h2>" not in (here / "embedding/report.html").read_text("utf-8")
-    run(capsys, "cluster", leaves, *labels, "-k", 2, "--quiet")
+    run("cluster", leaves, *labels, "-k", 2, "--quiet")
     assert "extrinsic means" in (here / "clustering/report.html").read_text("utf-8")
 
 
-def test_links_draw_wireframes(leaves, here, capsys, monkeypatch):
+def test_links_draw_wireframes(leaves, here, run, monkeypatch):
     drawn = []
     for name in ("shapes", "shape_modes"):
         original = getattr(plots, name)
@@ -228,37 +207,37 @@ def test_links_draw_wireframes(leaves, here, capsys, monkeypatch):
     (here / "links.csv").write_text('from;to\n1;2\n\n"2";10 # a comment\n')
     for command in ("embed", ("cluster", "-k", 2), "classify"):
         name, *more = [command] if isinstance(command, str) else command
-        run(capsys, name, leaves, *more, *regex, "--links", "links.csv")
+        run(name, leaves, *more, *regex, "--links", "links.csv")
         assert drawn.pop().tolist() == [[0, 1], [1, 9]]
-    run(capsys, "embed", leaves, *regex)  # an outline
+    run("embed", leaves, *regex)  # an outline
     assert drawn.pop() is None
     shuffled = read_tps(leaves).landmarks[:, [0, 5, 2, 7, 4, 9, 6, 1, 8, 3]]
     write_tps(here / "shuffled.tps", shuffled)
-    run(capsys, "embed", "shuffled.tps", "--quiet")
+    run("embed", "shuffled.tps", "--quiet")
     assert len(drawn.pop()) == 0
     page = (here / "embedding/report.html").read_text("utf-8")
     assert "No lines are drawn, because lines in the order of the landmarks would cross" in page
 
 
-def test_aligned_shapes(leaves, here, capsys):
+def test_aligned_shapes(leaves, here, run):
     X, _ = make_landmark_shapes(12, n_classes=2, random_state=0)
     with pytest.warns(UserWarning, match="negative='keep'"):
         write_tps(here / "aligned.tps", X - X.mean(axis=1, keepdims=True))
-    printed = run(capsys, "embed", "aligned.tps")
+    printed = run("embed", "aligned.tps")
     assert "note: Coordinates have both signs" in printed.err
-    run(capsys, "embed", "aligned.tps", "--keep-negative", "--quiet")
-    printed = run(capsys, "predict", "embedding/model.orthodrome", "aligned.tps", "--keep-negative")
+    run("embed", "aligned.tps", "--keep-negative", "--quiet")
+    printed = run("predict", "embedding/model.orthodrome", "aligned.tps", "--keep-negative")
     assert len(printed.out.splitlines()) == 13
 
 
-def test_denoise(here, capsys):
+def test_denoise(here, run):
     image = pytest.importorskip("PIL.Image")
     pytest.importorskip("skimage")
     rng = np.random.default_rng(0)
     clean = np.kron(rng.integers(2, size=(4, 4)), np.ones((8, 8))) * 160 + 40
     noisy = np.clip(clean + 20 * rng.standard_normal(clean.shape), 0, 255).astype(np.uint8)
     image.fromarray(noisy).save(here / "noisy.png")
-    printed = run(capsys, "denoise", "noisy.png", "--json", "--quiet")
+    printed = run("denoise", "noisy.png", "--json", "--quiet")
     assert 10 < json.loads(printed.out)["noise"][0] < 30
     with image.open(here / "denoised/cleaned.png") as picture:
         cleaned = np.asarray(picture, dtype=float)
@@ -266,27 +245,27 @@ def test_denoise(here, capsys):
     assert "What was removed" in (here / "denoised/report.html").read_text("utf-8")
 
 
-def test_equal_rows(here, capsys):
+def test_equal_rows(here, run):
     write_csv(here / "same.csv", ["a", "b"], [[1, 2]] * 20)
-    printed = run(capsys, "embed", "same.csv")
+    printed = run("embed", "same.csv")
     assert "all rows are equal" in printed.err
     assert "area" not in printed.out
-    printed = run(capsys, "compare", "same.csv", code=1)
+    printed = run("compare", "same.csv", code=1)
     assert "all equal" in printed.err
-    facts = json.loads(run(capsys, "cluster", "same.csv", "-k", 3, "--json", "--quiet").out)
+    facts = json.loads(run("cluster", "same.csv", "-k", 3, "--json", "--quiet").out)
     assert len(facts["sizes"]) == 3
     assert sum(facts["sizes"]) == 20
 
 
-def test_rows_without_values_are_not_predicted(here, capsys):
+def test_rows_without_values_are_not_predicted(here, run):
     lines = ["a,b,kind", *(f"{i / 4},{i % 7},{'ash' if i < 20 else 'birch'}" for i in range(40))]
     (here / "data.csv").write_text("\n".join(lines))
-    run(capsys, "classify", "data.csv", "--label", "kind", "--quiet")
+    run("classify", "data.csv", "--label", "kind", "--quiet")
     (here / "new.csv").write_text("id,a,b\nx,3,\ny,,\nz,4,2\nw,NA,?\n")
-    printed = run(capsys, "predict", "classification/model.orthodrome", "new.csv", code=1)
+    printed = run("predict", "classification/model.orthodrome", "new.csv", code=1)
     assert "line 3 (data row 2), line 5 (data row 4): all cells" in printed.err
     (here / "new.csv").write_text("id,a,b\nx,3,\nz,4,2\n")
-    printed = run(capsys, "predict", "classification/model.orthodrome", "new.csv")
+    printed = run("predict", "classification/model.orthodrome", "new.csv")
     assert [line.split(",")[0] for line in printed.out.splitlines()] == ["row", "x", "z"]
 
 
@@ -300,13 +279,13 @@ def test_rows_without_values_are_not_predicted(here, capsys):
         (("--columns", '"a, b",c,d",e'), "a, b"),
     ],
 )
-def test_options_reach_the_model(here, capsys, options, shown):
+def test_options_reach_the_model(here, run, options, shown):
     file = write_labelled(here / "data.csv", *blobs(), ["a, b", "c", 'd"', "e", "kind"])
     (here / "embedding").mkdir()
     (here / "embedding/report.html").write_text("of an earlier run, to be replaced")
-    run(capsys, "embed", file, "--label", "kind", *options, "--quiet")
+    run("embed", file, "--label", "kind", *options, "--quiet")
     assert shown in (here / "embedding/report.html").read_text("utf-8")
-    printed = run(capsys, "predict", "embedding/model.orthodrome", file)
+    printed = run("predict", "embedding/model.orthodrome", file)
     assert len(printed.out.splitlines()) == 31
 
 
@@ -390,7 +369,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input(trees, leaves, here, capsys, case):
+def test_bad_input(trees, leaves, here, run, case):
     """One line that names what is wrong, an exit code, and nothing is written."""
     image = pytest.importorskip("PIL.Image")
     image.fromarray(np.zeros((3, 3), dtype=np.uint8)).save(here / "small.png")
@@ -410,7 +389,7 @@ def test_bad_input(trees, leaves, here, capsys, case):
     (here / "links.txt").write_text("1 2\n3 11\n")
     before = sorted(path.name for path in here.iterdir())
     arguments, code, words = BAD[case]
-    printed = run(capsys, *arguments, "--json", code=code)
+    printed = run(*arguments, "--json", code=code)
     assert printed.out == ""
     if code == 1:
         line = printed.err.strip().splitlines()[-1]
@@ -431,7 +410,7 @@ OVERWRITING = {
 
 
 @pytest.mark.parametrize("case", OVERWRITING)
-def test_input_files_are_not_overwritten(here, capsys, monkeypatch, case):
+def test_input_files_are_not_overwritten(here, run, monkeypatch, case):
     def read(*_, **__):
         raise AssertionError("it was read first")
 
@@ -446,7 +425,7 @@ def test_input_files_are_not_overwritten(here, capsys, monkeypatch, case):
         (here / name).write_text(name)
     before = {path: path.read_bytes() for path in here.rglob("*.*")}
     *arguments, out = OVERWRITING[case]
-    error = run(capsys, *arguments, out, code=1).err
+    error = run(*arguments, out, code=1).err
     target, source = re.search(r"--out \S+: (\S+) would be written over (\S+),", error).groups()
     assert f"--out {out}: " in error
     assert target.startswith(os.path.normpath(out))
@@ -463,11 +442,11 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
     [("embed", "named.csv"), ("info", "named.csv", "--label", f"kind{ESCAPE}")],
     ids=["hint", "info"],
 )
-def test_control_characters_of_files_are_escaped(here, capsys, arguments):
+def test_control_characters_of_files_are_escaped(here, run, arguments):
     X, names = blobs(30)
     header = [f"a{ESCAPE}", "b", "c", "d", f"kind{ESCAPE}"]
     write_labelled(here / "named.csv", X, [f"{name}{ESCAPE}" for name in names], header)
-    printed = run(capsys, *arguments)
+    printed = run(*arguments)
     text = printed.out + printed.err
     assert not set(text) & set("\x1b\x07\x9b")
     assert "\\x1b]0;owned\\x07\\x9b31m" in text
@@ -478,7 +457,7 @@ def test_control_characters_of_files_are_escaped(here, capsys, arguments):
 # ---------------------------------------------------------------------- processes and pages
 
 
-def test_an_interrupted_fit_leaves_nothing(trees, here, capsys, monkeypatch):
+def test_an_interrupted_fit_leaves_nothing(trees, here, run, monkeypatch):
     def interrupted(*_, **__):
         signal.raise_signal(signal.SIGINT)
 
@@ -487,7 +466,7 @@ def test_an_interrupted_fit_leaves_nothing(trees, here, capsys, monkeypatch):
     monkeypatch.setattr(KernelPCA, "fit", interrupted)
     arguments = ("embed", trees, "--label", "kind", "--method", "kpca", "--out", "made/deep")
     try:
-        printed = run(capsys, *arguments, code=130)
+        printed = run(*arguments, code=130)
     finally:
         signal.signal(signal.SIGINT, before)
     assert printed.out == ""
@@ -507,9 +486,9 @@ def nasty(here):
     "command",
     ["cluster", *(pytest.param(name, marks=slow) for name in ("embed", "classify", "compare"))],
 )
-def test_text_from_data_stays_text_on_pages(browser, nasty, here, capsys, command):
+def test_text_from_data_stays_text_on_pages(browser, nasty, here, run, command):
     more = ["-k", "3"] if command == "cluster" else []
-    run(capsys, command, nasty, "--label", f"kind{NASTY}", "--out", "page", "--quiet", *more)
+    run(command, nasty, "--label", f"kind{NASTY}", "--out", "page", "--quiet", *more)
     with opened(browser, here / "page/report.html", width=400) as shown:
         alerts = []
         shown.page.on("dialog", lambda dialog: alerts.append(dialog) or dialog.dismiss())
@@ -537,10 +516,10 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, capsys, comman
     ],
 )
 def test_pages_begin_with_the_answer_and_can_be_cited(
-    trees, here, capsys, command, answer, method, keys
+    trees, here, run, command, answer, method, keys
 ):
     name, *more = command.split()
-    run(capsys, name, trees, "--label", "kind", "--out", "page", "--quiet", *more)
+    run(name, trees, "--label", "kind", "--out", "page", "--quiet", *more)
     page = html.unescape((here / "page/report.html").read_text("utf-8"))
     assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
     assert re.search(r"</h2>\n<(\w+)", page)[1] == "figure"
@@ -555,25 +534,25 @@ def test_every_method_has_a_reference_that_exists():
     assert {name for _, name in results._NAMES.values()} - {""} <= set(results.references())
 
 
-def test_folds_are_not_used_for_training(here, capsys):
+def test_folds_are_not_used_for_training(here, run):
     rng = np.random.default_rng(0)
     rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
     file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
     options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
-    assert json.loads(run(capsys, "classify", file, *options).out)["accuracy"] < 0.8
+    assert json.loads(run("classify", file, *options).out)["accuracy"] < 0.8
 
 
-def test_rows_of_an_unknown_class(trees, here, capsys):
+def test_rows_of_an_unknown_class(trees, here, run):
     X, names = blobs(12, seed=1)
     names[:2] = "elm"
     test = write_labelled(here / "test.csv", X, names)
-    printed = run(capsys, "classify", trees, "--label", "kind", "--test", test, "--json")
+    printed = run("classify", trees, "--label", "kind", "--test", test, "--json")
     assert json.loads(printed.out)["accuracy"] == pytest.approx(10 / 12)
     assert "2 rows have labels that are not in the training data (elm)" in printed.err
     assert "elm" in (here / "classification/report.html").read_text("utf-8")
 
 
-def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
+def test_a_model_that_fails_is_named(trees, here, run, monkeypatch):
     columns = ["height", "girth", "age", "shade"]
     save(KernelPCA(2).fit(blobs()[0]), here / "model", notes={"columns": columns})
 
@@ -582,7 +561,7 @@ def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
 
     monkeypatch.setattr("orthodrome.app.session.predicted_table", fail)
     monkeypatch.delenv("ORTHODROME_DEBUG", raising=False)
-    printed = run(capsys, "predict", "model", trees, "--quiet", code=1)
+    printed = run("predict", "model", trees, "--quiet", code=1)
     words = f"orthodrome: model cannot predict {trees}: IndexError: 5 is out of bounds\n"
     assert printed.err == words
     monkeypatch.setenv("ORTHODROME_DEBUG", "1")
@@ -590,34 +569,34 @@ def test_a_model_that_fails_is_named(trees, here, capsys, monkeypatch):
         app.main(["predict", "model", trees])
 
 
-def test_model_without_notes_takes_columns_in_order(here, capsys):
+def test_model_without_notes_takes_columns_in_order(here, run):
     X, _ = blobs()
     save(KernelPCA(2).fit(X), here / "model")
     table = write_csv(here / "a.csv", list("abcd"), X[:3])
-    assert len(run(capsys, "predict", "model", table).out.splitlines()) == 4
+    assert len(run("predict", "model", table).out.splitlines()) == 4
     narrow = write_csv(here / "b.csv", list("abc"), X[:3, :3])
-    printed = run(capsys, "predict", "model", narrow, code=1)
+    printed = run("predict", "model", narrow, code=1)
     assert "orthodrome: model cannot predict " in printed.err
     assert "X has 3 features, but KernelPCA is expecting 4 features" in printed.err
 
 
-def test_new_specimens_are_treated_like_the_training_data(leaves, here, capsys):
+def test_new_specimens_are_treated_like_the_training_data(leaves, here, run):
     """Mirrored specimens are reflected, and missing landmarks estimated, also one at a time."""
     file = read_tps(here / "leaves.tps")
     X = file.landmarks.copy()
     X[3] = X[3] * [-1, 1] + [2 * X[3, :, 0].mean(), 0]
     write_tps(here / "mirrored.tps", X, ids=file.ids, images=file.images)
     options = ("--label-regex", "([A-Z])_", "--quiet")
-    run(capsys, "classify", "mirrored.tps", "--fix-mirrored", *options)
+    run("classify", "mirrored.tps", "--fix-mirrored", *options)
     for option, name in (((), "mirrored"), (("--fix-mirrored",), "mirrored, reflected")):
-        run(capsys, "embed", "mirrored.tps", *option, "--quiet")
+        run("embed", "mirrored.tps", *option, "--quiet")
         assert f"{name} (1)" in (here / "embedding/report.html").read_text("utf-8")
     X[5, 2] = np.nan
     one = X[[3, 5]]
     write_tps(here / "new.tps", one, ids=["mirrored", "incomplete"])
-    printed = run(capsys, "predict", "classification/model.orthodrome", "new.tps")
+    printed = run("predict", "classification/model.orthodrome", "new.tps")
     assert "1 mirrored specimens were reflected: 'mirrored'" in printed.err
     assert "1 missing landmarks were estimated, of 'incomplete'" in printed.err
-    whole = run(capsys, "predict", "classification/model.orthodrome", "leaves.tps", "--quiet").out
+    whole = run("predict", "classification/model.orthodrome", "leaves.tps", "--quiet").out
     expected = [whole.splitlines()[row + 1].split(",")[1] for row in (3, 5)]
     assert [line.split(",")[1] for line in printed.out.splitlines()[1:]] == expected

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pytest
 
+from app_data import rows_of
 from optional import needs
-from orthodrome.app import main
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import Comparison, MethodResult, compare, embed
 from orthodrome.app.info import (
@@ -19,22 +19,12 @@ from orthodrome.app.info import (
     estimate,
     kpga_plan,
 )
-from orthodrome.app.inputs import Data, InputError
+from orthodrome.app.inputs import InputError
 from orthodrome.app.inputs.checks import available_memory, check_memory
 from orthodrome.app.models import Choice
 from orthodrome.kernels import Gaussian
-from real_data import file_or_skip
 
 needs_pages = needs("matplotlib")
-
-
-def table(X, labels=None, columns=None):
-    X = np.asarray(X)
-    names = columns or tuple(f"x{i + 1}" for i in range(X[0].size))
-    ids = tuple(f"row {i + 1}" for i in range(len(X)))
-    kind = "table" if X.ndim == 2 else "shapes"
-    found = None if labels is None else np.array(labels, dtype=np.str_)
-    return Data("a.csv", kind, X, names, ids, found, None if labels is None else "kind")
 
 
 def cloud(n, d=8, seed=0, spread=1.0):
@@ -44,7 +34,7 @@ def cloud(n, d=8, seed=0, spread=1.0):
 
 
 def described(X, **options):
-    return describe(table(X, **options), probe=False)
+    return describe(rows_of(X, **options), probe=False)
 
 
 # ---------------------------------------------------------------------------- facts
@@ -68,7 +58,7 @@ def test_lines_and_json():
     X = cloud(40)
     X[:, 0] = 0
     X[0, 0] = 5e-324  # a spread that underflows
-    info = describe(table(X, labels=["a", "b"] * 20), n_components=2)
+    info = describe(rows_of(X, labels=["a", "b"] * 20), n_components=2)
     found = json.loads(json.dumps(info, allow_nan=False))
     assert found["n"] == found["reach"]["n_rows"] == 40
     assert found["estimate"]["seconds"] > 0
@@ -86,14 +76,14 @@ def test_lines_and_json():
 
 
 def test_data_in_which_nothing_differs():
-    info = describe(table(np.ones((5, 2))))
+    info = describe(rows_of(np.ones((5, 2))))
     assert info["constant_columns"] == ("x1", "x2")
     assert any("All rows are equal" in advice for advice in info["advice"])
     assert [info[name] for name in ("n_duplicates", "kernel", "solver", "estimate")] == [
         *(4, None, None, None)
     ]
     assert "suggested kernel: none: all rows are equal" in description_lines(info)
-    lines = description_lines(describe(table([[1.0, 2.0]])))
+    lines = description_lines(describe(rows_of([[1.0, 2.0]])))
     assert "data: 1 row of 2 features, float64" in lines
     assert "equal" not in "\n".join(lines)
     assert "only one row" in "\n".join(lines)
@@ -106,14 +96,14 @@ def test_numbers_that_cannot_be_squared(dtype, direction):
     extreme = dtype(10.0 ** (direction * (30 if dtype is np.float32 else 300)))
     X = cloud(30, d=3).astype(dtype)
     X[:, 1] *= extreme
-    info = describe(table(X), probe=dtype is np.float64)
+    info = describe(rows_of(X), probe=dtype is np.float64)
     (advice,) = (text for text in info["advice"] if "other units" in text)
     assert "'x2'" in advice
     assert "'x1'" not in advice
     # a vanishing column leaves the others, and products of float32 are computed in float64
     assert (info["kernel"] is None) == (direction > 0 and dtype is np.float64)
     json.dumps(info, allow_nan=False)
-    everywhere = describe(table(cloud(30, d=3).astype(dtype) * extreme))
+    everywhere = describe(rows_of(cloud(30, d=3).astype(dtype) * extreme))
     assert any("other units" in advice for advice in everywhere["advice"])
 
 
@@ -133,7 +123,7 @@ def test_suggested_kernels():
     assert flat["kernel"] == "veronese_whitney"
     assert flat["sigma"] == pytest.approx(info["sigma"])
     assert flat["reach"]["mean_angle"] == pytest.approx(info["reach"]["mean_angle"])
-    solid = describe(table(np.random.default_rng(0).normal(size=(10, 5, 3))))
+    solid = describe(rows_of(np.random.default_rng(0).normal(size=(10, 5, 3))))
     assert (solid["kernel"], solid["reach"], solid["estimate"]) == (None, None, None)
     assert "table" in solid["kernel_reason"]
 
@@ -146,7 +136,7 @@ def test_wide_data():
     wide = described(np.column_stack([np.cos(around), np.sin(around)]))
     assert wide["reach"]["largest_angle"] > 90
     assert "larger bandwidth" in wide["reach"]["meaning"]
-    data = table(cloud(60))
+    data = rows_of(cloud(60))
     reach = _reach(Gaussian(sigma=0.05).fit(data.X), data, [])
     assert reach["mean_angle"] > 75
     assert "larger bandwidth" in reach["meaning"]
@@ -156,21 +146,19 @@ def test_wide_data():
 
 
 @pytest.fixture
-def info(tmp_path, monkeypatch, capsys):
+def info(here, run):
     """Return a function that writes a file and returns the JSON and the lines of info."""
     pytest.importorskip("typer")
-    monkeypatch.chdir(tmp_path)
 
-    def run(content, *options, name="a.csv"):
+    def info(content, *options, name="a.csv"):
         if isinstance(content, str):
-            (tmp_path / name).write_text(content, encoding="utf-8")
+            (here / name).write_text(content, encoding="utf-8")
         else:
-            np.save(tmp_path / name, content)
-        assert main(["info", name, "--quiet", "--json", *options]) == 0
-        facts = json.loads(capsys.readouterr().out)
+            np.save(here / name, content)
+        facts = json.loads(run("info", name, "--quiet", "--json", *options).out)
         return facts, "\n".join(description_lines(facts))
 
-    return run
+    return info
 
 
 def mixed_table(n=40):
@@ -221,15 +209,14 @@ def test_every_column_is_described(info):
         ("when\n2020-01-01\n2020-01-02\n", (), "'when' (date)", None),
     ],
 )
-def test_a_file_that_other_commands_reject_is_described(info, content, options, problem, d, capsys):
+def test_a_file_that_other_commands_reject_is_described(info, content, options, problem, d, run):
     pytest.importorskip("pandas")
     facts, text = info(content, *options)
     assert problem in facts["problem"]
     assert f"problem: the other commands would stop: {facts['problem']}" in text
     assert len(facts["file_columns"]) == len(content.split("\n")[0].split(","))
     assert facts.get("d") == d
-    assert main(["embed", "a.csv", *options]) == 1
-    assert facts["problem"] in " ".join(capsys.readouterr().err.split())
+    assert facts["problem"] in " ".join(run("embed", "a.csv", *options, code=1).err.split())
 
 
 def test_arrays_and_many_columns(info):
@@ -273,7 +260,7 @@ def test_landmark_files_are_described(info):
 
 def test_info_does_what_compare_does():
     """Same rows, same scale, same rule."""
-    data = table(cloud(40, d=3) * [1, 1, 100], labels=["a", "b"] * 20)
+    data = rows_of(cloud(40, d=3) * [1, 1, 100], labels=["a", "b"] * 20)
     info = describe(data)
     assert info["standardize"]
     assert any("Columns were scaled" in note for note in info["notes"])
@@ -283,36 +270,9 @@ def test_info_does_what_compare_does():
     assert f"recommended method: {info['comparison']['recommendation']}" in text
     assert "worth using" not in text
     assert not describe(data, standardize="no", probe=False)["standardize"]
-    few = describe(table([[1.0, 2.0], [3.0, 4.0], [0.0, 5.0]]))
+    few = describe(rows_of([[1.0, 2.0], [3.0, 4.0], [0.0, 5.0]]))
     assert few["comparison"] is None
     assert any("at least four rows" in note for note in few["notes"])
-
-
-TABLES = {
-    "penguins": ("files/penguins.csv", "species"),
-    "biopsy": ("files/biopsy.csv", "class"),
-    **{
-        name: (f"uci/{name}.csv", "class")
-        for name in ("wine", "iris", "heart_statlog", "glass", "seeds", "ecoli", "parkinsons")
-    },
-    "vertebral": ("uci/vertebral_column_3c.csv", "class"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("labelled", [True, False])
-@pytest.mark.parametrize("name", TABLES)
-def test_info_and_compare_agree_on_real_tables(name, labelled, tmp_path, capsys):
-    path, label = TABLES[name]
-    options = ["--quiet", "--json", *(["--label", label] if labelled else [])]
-    path = str(file_or_skip(path))
-    assert main(["info", path, *options]) == 0
-    described = json.loads(capsys.readouterr().out)["comparison"]
-    assert main(["compare", path, "--out", str(tmp_path), *options]) == 0
-    compared = json.loads(capsys.readouterr().out)
-    assert described["criterion"] == ("accuracy" if labelled else "neighbourhoods")
-    assert described["best"] == compared["best"]
-    assert described["recommendation"] == compared["recommendation"]
 
 
 # ---------------------------------------------------------------------------- estimates
@@ -321,8 +281,8 @@ def test_info_and_compare_agree_on_real_tables(name, labelled, tmp_path, capsys)
 def estimated(X, seconds=1.0):
     """The estimate, if kernel PGA of 100 rows took this time."""
     result = MethodResult("kpga", 0.0, np.zeros(2), X[:1], X[:1], seconds)
-    sample = Comparison("neighbourhoods", table(X[:100]), 2, [result])
-    data = table(X)
+    sample = Comparison("neighbourhoods", rows_of(X[:100]), 2, [result])
+    data = rows_of(X)
     return estimate(data, kpga_plan(data, None, 2), sample)
 
 
@@ -335,10 +295,10 @@ def test_memory_is_of_the_right_order(run, method):
     choice = Choice(method, parameters={name: 3})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(table(X), choice)  # what the first run loads is not the run's
+        run(rows_of(X), choice)  # what the first run loads is not the run's
         tracemalloc.start()
         try:
-            run(table(X), choice)
+            run(rows_of(X), choice)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -356,13 +316,13 @@ def test_times_are_extrapolated_by_the_plan():
 
 @needs_pages
 def test_what_cannot_run_is_not_estimated(monkeypatch):
-    spoiled = table(np.random.default_rng(0).normal(size=(80, 4, 2)))
+    spoiled = rows_of(np.random.default_rng(0).normal(size=(80, 4, 2)))
     spoiled.X[3] = 1.0  # one place for all landmarks: no shape
     info = describe(spoiled)
     assert info["estimate"] is None
     assert "3" in info["kernel_reason"]
     monkeypatch.setattr("orthodrome.app.info.available_memory", lambda: 1000)
-    info = describe(table(cloud(40)), n_components=2)
+    info = describe(rows_of(cloud(40)), n_components=2)
     assert any("sample of the rows" in advice for advice in info["advice"])
 
 
@@ -383,6 +343,6 @@ def test_memory_of_this_machine(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "sysconf")  # as on Windows
     assert available_memory() is None
     check_memory(2**70, "x")
-    info = describe(table(cloud(40)), n_components=2, probe=False)
+    info = describe(rows_of(cloud(40)), n_components=2, probe=False)
     assert info["available_bytes"] is None
     assert not any(line.startswith("available memory") for line in description_lines(info))

@@ -9,20 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app_data import rows_of
 from orthodrome.app.classification import check_same_columns
 from orthodrome.app.embedding import Comparison, MethodResult, compare_methods
-from orthodrome.app.inputs import Data, InputError, read_data
+from orthodrome.app.inputs import InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model
 from orthodrome.app.results import Work, table_text
 
-
-def table(X, path="a.csv", columns=("a", "b")):
-    ids = tuple(f"row {i + 1}" for i in range(len(X)))
-    return Data(path, "table" if X.ndim == 2 else "shapes", X, columns, ids, None, None)
-
-
-SQUARE = table(np.array([[0.0, 1.0], [2.0, 5.0], [3.0, 1.0], [7.0, 2.0]]))
-LEAVES = table(np.random.default_rng(0).normal(size=(4, 5, 2)), "leaves.tps")
+SQUARE = rows_of(np.array([[0.0, 1.0], [2.0, 5.0], [3.0, 1.0], [7.0, 2.0]]))
+LEAVES = rows_of(np.random.default_rng(0).normal(size=(4, 5, 2)), path="leaves.tps")
 
 # ---------------------------------------------------------------------------- tables
 
@@ -122,9 +117,9 @@ def scored(data, standardize=False):
 def test_a_bad_scale_is_not_rewarded():
     """The neighbours are those in the standardised table, even if a method does not use it."""
     X = np.random.default_rng(0).normal(size=(60, 2))
-    raw = scored(table(X * [1e4, 1.0]))
+    raw = scored(rows_of(X * [1e4, 1.0]))
     assert raw.criterion == "neighbourhoods"
-    unit = scored(table(X * [1e4, 1.0]), standardize=True)
+    unit = scored(rows_of(X * [1e4, 1.0]), standardize=True)
     assert unit.results[0].score > 0.99
     assert raw.results[1].score < 0.6
 
@@ -135,7 +130,7 @@ def test_labels_decide_the_criterion():
     radius = np.where(y == "a", 1.0, 5.0) + 0.1 * rng.normal(size=60)
     directions = rng.normal(size=(60, 3))
     X = directions / np.linalg.norm(directions, axis=1, keepdims=True) * radius[:, None]
-    data = replace(table(X, columns=("a", "b", "c")), labels=y)
+    data = replace(rows_of(X, columns=("a", "b", "c")), labels=y)
     found = scored(data)
     assert found.criterion == "accuracy"
     assert all(0.5 < each.score <= 1.0 for each in found.results)
