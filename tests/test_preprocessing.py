@@ -6,7 +6,6 @@ from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orthodrome import KernelPCA
 from orthodrome.persist import load, save
@@ -43,11 +42,6 @@ KINDS = [
     *("identifier", "identifier", "identifier", "date", "date", "text", "number", "number"),
     *("number", "constant", "constant", "empty"),
 ]
-
-
-@parametrize_with_checks([TableCleaner(), TableCleaner(text="onehot", missing="mean")])
-def test_check_estimator(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("missing", ["mean", "median"])

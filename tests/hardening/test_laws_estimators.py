@@ -16,12 +16,10 @@ compared as partitions, if both find the best one.
 """
 
 import re
-import runpy
 import threading
 import warnings
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,17 +128,6 @@ seeds = st.integers(0, 2**16)
 
 def test_every_estimator_has_a_configuration():
     assert estimator_classes() == {each.make for each in CONFIGURATIONS.values()}
-
-
-def test_every_estimator_passes_scikit_learns_checks():
-    """Modules that run scikit-learn's checks list their estimators in `ESTIMATORS`."""
-    tests = Path(__file__).parents[1]
-    given = [
-        runpy.run_path(str(path))["ESTIMATORS"]
-        for path in tests.glob("*/test_*.py")
-        if "\n@parametrize_with_checks(ESTIMATORS" in path.read_text(encoding="utf-8")
-    ]
-    assert estimator_classes() == {type(each) for estimators in given for each in estimators}
 
 
 @pytest.mark.parametrize("make", [CONFIGURATIONS[name].make for name in FIRST.values()])
