@@ -102,14 +102,3 @@ def naive_truncation(K: NDArray, k: NDArray, own: float, n_components: int) -> f
     for value, vector in list(zip(values, vectors.T, strict=True))[::-1][:n_components]:
         own -= (vector @ k) ** 2 / value
     return float(own)
-
-
-def left_out_naively(naive, K: NDArray, alpha: float, copies: NDArray | None = None) -> NDArray:
-    """Return the residual of each point from the rest, without any copy of it."""
-    counts = np.ones(len(K), dtype=int) if copies is None else copies
-    rows = np.repeat(np.arange(len(K)), counts)
-    found = []
-    for n in range(len(K)):
-        rest = rows[rows != n]
-        found.append(naive(K[np.ix_(rest, rest)], K[rest, n], K[n, n], alpha))
-    return np.array(found)

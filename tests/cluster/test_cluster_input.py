@@ -6,14 +6,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
-from laws_clusterings import CLUSTERINGS, estimator, every_clustering, hard, placed
+from laws_clusterings import estimator, every_clustering, hard, placed
 from laws_kmeans import KINDS, cloud
 from laws_sphere import unit
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Log, Normalized
-
-every_laplacian = pytest.mark.parametrize("kind", LAPLACIANS)
-
 
 # ------------------------------------------------------------------ degenerate data
 
@@ -53,16 +50,6 @@ def test_fewer_different_points_than_clusters(kind, init):
     assert weighted.cluster_centers_.shape[0] == 4
     np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, 3))
     np.testing.assert_array_equal(repeated.predict(X), weighted.labels_)
-
-
-@pytest.mark.parametrize("solver", ["dense", "krylov", "nystroem"])
-@every_laplacian
-def test_kernel_too_wide_to_separate_points(kind, solver):
-    with pytest.warns(ConvergenceWarning, match=r"found 1 of .*choose another scale"):
-        model = estimator(kind, kernel=Gaussian(sigma=1e12), solver=solver).fit(blobs())
-    np.testing.assert_array_equal(model.labels_, 0)
-    np.testing.assert_array_equal(model.predict(blobs() + 1), 0)
-    np.testing.assert_array_equal(model.embedding_[:, 0 if kind == "kernel-pca" else 1 :], 0)
 
 
 def test_points_of_different_lengths_raise():
@@ -189,32 +176,6 @@ def test_non_convergence_is_one_warning(kind):
 
 # ------------------------------------------------------------------ laws
 
-TIGHT = {"tol": 1e-10, "max_iter": 500}  # of a mixture, whose probabilities feel the last step
-
-
-def fit(kind, X, weights=None, **options):
-    given = TIGHT if kind == "mixture" else {}
-    return estimator(kind, **given | options).fit(X, sample_weight=weights)
-
-
-SOLVERS = [(kind, {}) for kind in CLUSTERINGS]
-SOLVERS += [(kind, {"solver": "krylov", "tol": 1e-12}) for kind in LAPLACIANS]
-every_solver = pytest.mark.parametrize(("kind", "options"), SOLVERS, ids=str)
-
-
-@every_solver
-def test_float32(kind, options):
-    X, new = blobs(90, dtype=np.float32), blobs(40, dtype=np.float32, seed=1)
-    model, double = fit(kind, X, **options), fit(kind, X.astype(np.float64), **options)
-    np.testing.assert_array_equal(model.labels_, double.labels_)
-    found, expected = placed(model, new), placed(double, new.astype(np.float64))
-    tol = 1e-4 if kind in LAPLACIANS else 5e-3
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tol)
-    if kind != "mixture":
-        assert found.dtype == np.float32
-    if kind in (*LAPLACIANS, "preimage"):
-        assert model.cluster_centers_.dtype == np.float32
-
 
 @every_clustering
 def test_numbers_of_clusters_and_seeds(kind):
@@ -222,7 +183,7 @@ def test_numbers_of_clusters_and_seeds(kind):
     X = blobs()
     order = np.lexsort(X.T[::-1])
     for seed in range(3):
-        model = fit(kind, X, random_state=seed)
+        model = estimator(kind, random_state=seed).fit(X)
         assert list(dict.fromkeys(model.labels_[order].tolist())) == [0, 1, 2]
     X = cloud(120, d=4)
     options = {"n_clusters": 6, "n_init": 1} | (

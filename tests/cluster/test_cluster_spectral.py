@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_circles, make_moons
-from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
@@ -46,43 +45,6 @@ def test_against_the_naive_implementation(laplacian, solver):
     expected = naive_labels(gaussian(X, sigma=SIGMA), K, laplacian)
     assert same_partition(model.labels_, expected)
     assert len(set(expected)) == K
-
-
-def test_ncut_is_the_spectral_embedding_of_scikit_learn():
-    affinity = gaussian(blobs(), sigma=SIGMA)
-    model = fit(affinity, "ncut", kernel="precomputed")
-    expected = spectral_embedding(
-        affinity, n_components=K, drop_first=False, eigen_solver="arpack", random_state=0
-    )
-    lengths = [np.linalg.norm(rows, axis=0) for rows in (model.embedding_, expected)]
-    expected = expected * (lengths[0] / lengths[1])
-    np.testing.assert_allclose(
-        model.embedding_, up_to_sign(model.embedding_, expected), rtol=0, atol=1e-8
-    )
-
-
-@every_laplacian
-def test_weights_against_the_naive_implementation(laplacian):
-    X = blobs(60)
-    w = 1 + np.arange(60) % 3
-    repeated = np.repeat(X, w, axis=0)
-    model = fit(X, laplacian, sample_weight=w)
-    values, rows = naive_embedding(gaussian(repeated, sigma=SIGMA), K, laplacian)
-    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-10)
-    embedding = np.repeat(model.embedding_, w, axis=0)
-    np.testing.assert_allclose(embedding, up_to_sign(embedding, rows), atol=1e-9)
-
-
-@every_laplacian
-def test_clusters_are_a_fixed_point_of_k_means(laplacian):
-    X = np.random.default_rng(0).standard_normal((900, 4))
-    w = 1.0 + np.arange(900) % 3
-    model = fit(X, laplacian, n_clusters=6, sample_weight=w, n_init=1)
-    means = [
-        np.average(model.embedding_[model.labels_ == c], axis=0, weights=w[model.labels_ == c])
-        for c in range(6)
-    ]
-    np.testing.assert_allclose(model.cluster_centers_, means, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, Gaussian(), "precomputed"], ids=str)

@@ -222,28 +222,3 @@ def test_an_interrupted_download_leaves_nothing(publish, server, cache, temporar
     assert list(temporary.iterdir()) == []
     server.cut_short.clear()
     assert load("small", verbose=False).data.shape == (3, 2)
-
-
-def test_the_error_names_every_failure_and_the_file_to_place(publish, cache):
-    publish("first.data", "second.data", second=b"1,2\n")
-    with pytest.raises(FileNotFoundError) as caught:
-        load("small", verbose=False)
-    for part in (
-        "first.data: HTTPError: 404",
-        "second.data: ValueError: Row 1 has 2 fields",
-        str(cache / "folder" / "small.csv"),
-        "Licence: free for tests",
-    ):
-        assert part in str(caught.value)
-
-
-def test_a_cache_that_refuses_the_file_keeps_no_half(publish, server, cache, monkeypatch):
-    publish("small.data", small=RAW)
-
-    def refuse(*arguments):
-        raise PermissionError("read-only")
-
-    monkeypatch.setattr("os.replace", refuse)
-    with pytest.warns(UserWarning, match="cannot be stored"):
-        assert load("small", verbose=False).data.shape == (3, 2)
-    assert files_under(cache) == []

@@ -1,4 +1,4 @@
-"""Laws of the generators: norms, ranks, moments, shapes, seeds, counts, and bad parameters."""
+"""Laws of the generators: norms, ranks, moments, shapes, seeds and counts."""
 
 import numpy as np
 import pytest
@@ -130,28 +130,3 @@ def test_without_variation_shapes_are_their_template(n_landmarks):
     same_class = y[:, None] == y
     np.testing.assert_allclose(cosines[same_class], 1.0, rtol=1e-12)
     assert cosines[~same_class].max() < 1 - 1e-4
-
-
-# Bad parameters -----------------------------------------------------------------------------------
-
-
-#: Wrong values by generator and parameter, for defaults of the others.
-BAD = {
-    make_von_mises_fisher: {
-        "n_samples": [0, 2.5, True],
-        "n_dimensions": [1],
-        "sphere_dimension": [0, 3],
-        "concentration": [-1.0, np.nan, np.inf, "high"],
-        "mean_direction": [[1.0, 0.0], [0.0] * 3, [np.nan, 1, 0]],
-    },
-    make_spirals: {"n_arms": [0], "n_samples": [1], "noise": [-0.1], "n_turns": [np.inf]},
-    make_landmark_shapes: {"n_landmarks": [2], "n_classes": [0], "variation": [-1]},
-}
-
-
-@pytest.mark.parametrize("generator", GENERATORS)
-def test_errors_name_the_bad_parameter(generator):
-    for name, values in BAD[generator].items():
-        for value in values:
-            with pytest.raises(ValueError, match=f"{name}.* of {generator.__name__}"):
-                generator(**{name: value})

@@ -7,7 +7,6 @@ from laws_decomposition import (
     assert_same,
     every_estimator,
     every_solver,
-    held_out,
     training,
 )
 from orthodrome import KernelPCA
@@ -19,21 +18,6 @@ from orthodrome.kernels import (
 )
 
 K = 3
-
-
-@every_estimator
-def test_a_kernel_by_name_object_callable_and_matrix(Estimator):
-    X, new = training(), held_out()
-    kernel, unfitted = Gaussian().fit(X), Gaussian()
-    expected = Estimator(K, kernel="gaussian").fit(X).transform(new)
-    sigma = kernel.sigma_
-    for given_kernel in (unfitted, Gaussian(sigma=sigma), lambda A, B: Gaussian(sigma=sigma)(A, B)):
-        model = Estimator(K, kernel=given_kernel).fit(X)
-        assert model.kernel is given_kernel
-        assert_same(model.transform(new), expected, 1e-10)
-    assert not hasattr(unfitted, "sigma_")
-    matrix = Estimator(K, kernel="precomputed").fit(kernel(X))
-    assert_same(matrix.transform(kernel(new, X)), expected, 1e-10)
 
 
 @pytest.mark.parametrize("kernel", [Power(1.0), Power(2.0), Log(1.0), Log(2.0)])

@@ -5,7 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -17,7 +16,6 @@ from laws_decomposition import (
     positive,
     suited,
     training,
-    with_zeros,
 )
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome.eigen import Nystroem, choose_solver, leading
@@ -173,20 +171,6 @@ def test_only_anchors_are_kept_of_the_data(Estimator, sphere, kernel):
 
 
 @every_estimator
-def test_precomputed_and_sparse(Estimator):
-    X, new = with_zeros(training()), with_zeros(held_out())
-    kernel = Gaussian(sigma=3.0).fit(X)
-    given = fitted(Estimator, kernel(X), "precomputed", n_anchors=30)
-    assert given.X_fit_ is None
-    Z = given.transform(kernel(new, X))
-    assert given.inverse_transform(Z, inputs=X).shape == new.shape
-    sparse = fitted(Estimator, scipy.sparse.csr_array(X), kernel, n_anchors=30)
-    assert scipy.sparse.issparse(sparse.X_fit_)
-    assert_same(sparse.transform(scipy.sparse.csr_array(new)), Z, 1e-7)
-    assert sparse.inverse_transform(Z).shape == new.shape
-
-
-@every_estimator
 def test_names_objects_and_clones(Estimator):
     X = training(N)
     by_name = fitted(Estimator, X, n_anchors=30).embedding_
@@ -212,12 +196,6 @@ def test_the_tolerance_chooses_the_number_of_anchors(Estimator):
         model = fitted(Estimator, X, tol=0.01, n_anchors=10)
     assert w[0].filename == __file__
     assert not model.converged_
-
-
-def test_a_new_point_orthogonal_to_all_anchors_is_named():
-    model = fitted(KernelPGA, training(), Gaussian(sigma=2.0), n_anchors=20)
-    with pytest.raises(ValueError, match="Row 1 of X is orthogonal to all anchors"):
-        model.transform(np.vstack([training()[:1], np.full((1, 5), 1e4)]))
 
 
 def test_auto_takes_anchors_only_where_krylov_is_not_affordable(monkeypatch):

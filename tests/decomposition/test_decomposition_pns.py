@@ -1,11 +1,9 @@
 """Kernel principal nested spheres: on the whole Gram matrix, and by Nyström anchors."""
 
-import warnings
 from functools import cache
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
@@ -94,16 +92,6 @@ def test_outliers_do_not_turn_a_robust_chain():
 # ------------------------------------------------------------------ maps
 
 
-@every_kernel
-@pytest.mark.parametrize("n_components", [pytest.param(1, marks=pytest.mark.slow), 3, None])
-def test_training_points_are_transformed_to_their_embedding(kernel, n_components):
-    model = fitted(n_components, kernel)
-    assert model.embedding_.shape == (N, model.n_components_)
-    np.testing.assert_allclose(model.transform(cloud()), model.embedding_, atol=1e-5)
-    again = KernelPNS(n_components, KERNELS[kernel]).fit_transform(cloud())
-    np.testing.assert_array_equal(again, model.embedding_)
-
-
 @pytest.mark.parametrize("n_components", [1, 2, 5])
 def test_the_embedding_is_that_of_section_5(n_components):
     """Project on S^D, take Log at the mean, then principal directions of the tangent vectors."""
@@ -145,15 +133,6 @@ def test_new_points_have_unit_length():
 
 
 # ------------------------------------------------------------------ degenerate and wrong
-
-
-def test_points_around_most_of_the_circle_give_a_warning():
-    angle = np.linspace(0, 5, 40)
-    X = np.column_stack([np.cos(angle), np.sin(angle)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(UserWarning, match="take up 286 degrees of the circle"):
-            KernelPNS(kernel="linear").fit(X)
 
 
 def test_what_does_not_fit_is_refused_before_any_work():
@@ -229,18 +208,6 @@ def test_few_anchors_are_nested_spheres_of_unit_features(dtype):
     np.testing.assert_allclose(np.abs(ours.residuals_[:, :3]), np.abs(scores[:, :3]), atol=10 * tol)
     assert ours.embedding_.dtype == ours.transform(X).dtype == dtype
     np.testing.assert_allclose(ours.transform(X), ours.embedding_, atol=tol)
-
-
-def test_matrices_sparse_rows_and_points_as_anchors():
-    X, new = on_sphere(), on_sphere(25, seed=1)
-    given = fit(KERNEL(X), kernel="precomputed", n_anchors=12, sphere="great")
-    assert given.X_fit_ is None
-    points = {"solver": Nystroem(anchors=X[given.anchor_indices_]), "sphere": "great"}
-    same, sparse = (fit(rows, **points) for rows in (X, scipy.sparse.csr_array(X)))
-    assert same.anchor_indices_ is None
-    expected = same.transform(new)
-    np.testing.assert_allclose(given.transform(KERNEL(new, X)), expected, atol=1e-6)
-    np.testing.assert_allclose(sparse.transform(new), expected, atol=1e-6)
 
 
 def test_a_point_orthogonal_to_all_anchors_is_named_by_its_row():

@@ -1,7 +1,6 @@
 """KernelPCA compared with KernelPCA and PCA of scikit-learn."""
 
 import pytest
-from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Peer
 
 from laws_decomposition import assert_same, every_solver, held_out, same_signs, training
@@ -45,16 +44,3 @@ def check_twins(ours, theirs, train, new, tols=(1e-8, 1e-8)):
 def test_equals_scikit_learn(solver, kernel, peer):
     theirs = Peer(n_components=K, eigen_solver="dense", **peer)
     check_twins(KernelPCA(K, kernel=kernel, **solver).fit(X), theirs, X, X_NEW)
-
-
-@every_solver
-def test_linear_kernel_is_pca(solver):
-    ours = KernelPCA(K, kernel="linear", **solver).fit(X)
-    pca = PCA(K, svd_solver="full").fit(X)
-    signs = same_signs(ours.embedding_, pca.transform(X))
-    assert_same(ours.embedding_, pca.transform(X) * signs)
-    assert_same(ours.transform(X_NEW), pca.transform(X_NEW) * signs)
-    assert_same(ours.eigenvalues_, pca.explained_variance_ * (len(X) - 1))
-    assert_same(ours.explained_variance_ratio_, pca.explained_variance_ratio_)
-    inverse = pca.inverse_transform(pca.transform(X_NEW))
-    assert_same(ours.inverse_transform(ours.transform(X_NEW)), inverse, 1e-5)

@@ -1,6 +1,5 @@
 """Laws of PatchDenoiser."""
 
-import builtins
 from dataclasses import replace
 
 import numpy as np
@@ -207,21 +206,3 @@ def test_the_noise_is_estimated_if_needed():
     assert mean_square(cleaned, clean) < 0.35 * mean_square(noisy, clean)
     np.testing.assert_array_equal(denoiser.denoise(np.full((20, 20), 3)), 3)
     assert denoiser.noise_ == 0
-
-
-def test_scikit_image_is_not_needed_if_the_noise_is_given_or_unused(monkeypatch):
-    _, noisy = noisy_scene()
-    original = builtins.__import__
-
-    def absent(name, *args, **kwargs):
-        if name.startswith(("skimage", "pywt")):
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
-    small().denoise(noisy)
-    idle = small(noise="auto", n_components=4, kernel=Gaussian(1.0), blend=1.0)
-    idle.denoise(noisy)
-    assert np.isnan(idle.noise_)
-    with pytest.raises(ImportError, match=r"orthodrome\[image\].*(noise)"):
-        small(noise="auto").denoise(noisy)

@@ -100,19 +100,3 @@ def test_averages_are_those_of_the_oracle(grid):
     image = np.round(64 * image_for(grid))  # sums of integers are exact
     unchanged = grid.extract(grid.extend(image), grid.positions)
     np.testing.assert_array_equal(averaged(grid, unchanged), image)
-
-
-@settings(deadline=None)
-@given(grids(), st.data())
-def test_coverage_of_some_positions(grid, data):
-    """The coverage counts patches of ones that are added at these positions."""
-    drawn = data.draw(st.sets(st.sampled_from(grid.positions.tolist()), min_size=1))
-    positions = np.array(sorted(drawn))
-    expected = np.zeros_like(grid.extend(np.zeros(grid.image_shape)))
-    for top, left in zip(*np.unravel_index(positions, grid.shape), strict=True):
-        rows, columns = (grid.step * top, grid.step * left)
-        expected[rows : rows + grid.patch_size[0], columns : columns + grid.patch_size[1]] += 1
-    np.testing.assert_array_equal(grid.coverage(positions), expected[..., :1])
-    total = np.zeros_like(expected)
-    grid.add(total, np.ones((len(positions), n_features(grid))), positions)
-    np.testing.assert_array_equal(total, expected)

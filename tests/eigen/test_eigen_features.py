@@ -1,73 +1,11 @@
-"""Moments and principal axes of features, compared with those of all rows at once."""
+"""Principal axes of features."""
 
 import numpy as np
 import pytest
 
-from orthodrome.eigen.features import FeatureMoments, feature_axes
+from orthodrome.eigen.features import feature_axes
 
 EPS = np.finfo(np.float64).eps
-
-
-def data(n=60, r=4, seed=0):
-    rng = np.random.default_rng(seed)
-    return 3.0 + rng.standard_normal((n, r)) * np.arange(1, r + 1), rng.random(n)
-
-
-def sums(F, w, center, *, Y=None, input_center=None):
-    z, squares = F - center, np.sum(F**2, axis=1)
-    found = (w.sum(), w @ z, (z * w[:, None]).T @ z, w @ squares, w @ squares**2, w @ squares)
-    if Y is None:
-        return found
-    y = Y - input_center
-    return (*found, w @ y, (z * w[:, None]).T @ y)
-
-
-def inputs_of(F):
-    return F[:, :2] ** 2 - 1
-
-
-def moments(F, w, *, seed=0, inputs=True):
-    rng = np.random.default_rng(seed)
-    center, from_where = rng.standard_normal(F.shape[1]), rng.standard_normal(2)
-    if not inputs:
-        return FeatureMoments.of_sums(center, sums(F, w, center))
-    given = sums(F, w, center, Y=inputs_of(F), input_center=from_where)
-    return FeatureMoments.of_sums(center, given, from_where)
-
-
-def check(found, F, w, *, inputs=True):
-    mean = w @ F / w.sum()
-    z, squares = F - mean, np.sum(F**2, axis=1)
-    np.testing.assert_allclose(found.count, w.sum(), rtol=1e-13)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(found.scatter, (z * w[:, None]).T @ z, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(found.covariance, found.scatter / w.sum(), rtol=1e-14)
-    numbers = [found.trace, found.squared, found.captured]
-    np.testing.assert_allclose(numbers, [w @ squares, w @ squares**2, w @ squares], rtol=1e-12)
-    if not inputs:
-        assert found.input_mean is None
-        assert found.cross is None
-        return
-    Y = inputs_of(F)
-    y = Y - w @ Y / w.sum()
-    np.testing.assert_allclose(found.input_mean, w @ Y / w.sum(), rtol=1e-12)
-    np.testing.assert_allclose(found.cross, (z * w[:, None]).T @ y, rtol=1e-10, atol=1e-9)
-
-
-@pytest.mark.parametrize("inputs", [False, True])
-def test_moments_about_any_center_are_those_about_the_mean(inputs):
-    F, w = data()
-    check(moments(F, w, inputs=inputs), F, w, inputs=inputs)
-
-
-@pytest.mark.parametrize("inputs", [False, True])
-@pytest.mark.parametrize("cut", [1, 25, 59])
-def test_moments_of_parts_are_those_of_the_whole(cut, inputs):
-    F, w = data()
-    one = moments(F[:cut], w[:cut], inputs=inputs)
-    other = moments(F[cut:], w[cut:], seed=1, inputs=inputs)
-    check(one.with_part(other), F, w, inputs=inputs)
-    check(other.with_part(one), F, w, inputs=inputs)
 
 
 VARIANCES = np.array([4.0, 3.0, 2.0, 1.0, 0.0])

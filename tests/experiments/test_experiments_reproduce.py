@@ -164,6 +164,3 @@ def test_full_run_is_kept_and_follows_the_published_number(shared, made, monkeyp
         run_all(shared, made, monkeypatch, "--full", "--again")
     with pytest.raises(ValueError, match=r"There is no experiment paper/x\. There are: paper/made"):
         run_all(shared, made, monkeypatch, "--only", "paper/x")
-
-
-# ---------------------------------------------------------------------------- the real ones

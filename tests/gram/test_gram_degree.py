@@ -5,7 +5,6 @@ import pytest
 
 from orthodrome.gram import Degree, DenseGram
 from orthodrome.gram.tiled import TiledGram
-from orthodrome.gram.wrapped import product_and_degrees
 from orthodrome.kernels import Gaussian
 
 N = 60
@@ -114,16 +113,6 @@ def test_rounding_errors_of_degrees():
         assert Degree(DenseGram(K)).degrees[0] == 0
     graph = Degree(DenseGram(np.full((3000, 3000), 0.1, dtype=np.float32)))
     np.testing.assert_allclose(graph.degrees, 2999 * float(np.float32(0.1)), rtol=1e-14)
-
-
-def test_degrees_of_new_points():
-    X, new = points(), points(8)[::-1] + 0.1
-    w = 1.0 + np.arange(N) % 3
-    graph = Degree(TiledGram(Gaussian(sigma=1.0).fit(X), X, "memory"), w)
-    cross = graph.operator.cross(new)
-    product, degrees = product_and_degrees(cross, np.eye(N), w, graph.inverse_roots)
-    np.testing.assert_allclose(degrees, gaussian(new, X) @ w, rtol=1e-12)
-    np.testing.assert_allclose(product, graph.cross(new).toarray(), rtol=1e-12)
 
 
 SIGNED = (points() - points().mean(axis=0)) @ (points() - points().mean(axis=0)).T

@@ -12,11 +12,11 @@ from orthodrome._core.kinds import is_memory_map
 from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors, partial_cholesky
 from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.coordinates.blocks import AnchorMap
-from orthodrome.coordinates.gram import CoordinateGram, CoordinateRows
+from orthodrome.coordinates.gram import CoordinateGram
 from orthodrome.coordinates.pivots import pivot_rows
 from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
-from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Precomputed, Sigmoid
+from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Sigmoid
 
 every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++", "auto"])
 every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
@@ -128,24 +128,6 @@ def test_weights_are_repeated_rows(way, max_rank):
     assert weighted.trace_error == pytest.approx(repeated.trace_error, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"max_rank": 0}, "max_rank of partial_cholesky must be an integer >= 1"),
-        ({"tol": -1}, "tol of partial_cholesky must be a finite number >= 0"),
-        ({"pivots": "farthest"}, "Anchors must be 'rpcholesky', 'uniform'"),
-        ({"pivots": [0, 100]}, "Anchor row 100 is out of range for 100 points"),
-        ({"pivots": [0.5]}, "1-D array of integers; got float64"),
-        ({"pivots": []}, "non-empty 1-D array"),
-        ({"random_state": "x"}, "random_state of partial_cholesky"),
-        ({"sample_weight": -np.ones(100)}, "must not be negative"),
-    ],
-)
-def test_messages(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        partial_cholesky(gram_of(spread(100)), **{"max_rank": 2} | arguments)
-
-
 @every_way
 @every_storage
 @pytest.mark.parametrize("unit", [False, True])
@@ -207,22 +189,6 @@ def test_given_rows_and_given_points():
     for wrong in (spread(9, d=2), [[1.0, 2.0, 3.0], [1.0]]):
         with pytest.raises(ValueError, match=r"^Anchors must be .* points like the rows of X: "):
             choose_anchors(kernel, X, 5, anchors=wrong)
-
-
-def test_precomputed_matrices():
-    X = spread(90)
-    kernel = Gaussian(sigma=1.5).fit(X)
-    K, given = kernel(X), Precomputed().fit(kernel(X))
-    ours, theirs = (
-        choose_anchors(each, data, 20, random_state=2) for each, data in ((kernel, X), (given, K))
-    )
-    np.testing.assert_array_equal(ours.indices, theirs.indices)
-    one, other = anchor_coordinates(kernel, X, ours), anchor_coordinates(given, K, theirs)
-    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-10)
-    np.testing.assert_allclose(one.of(X[:4]).toarray(), other.of(K[:4]).toarray(), atol=1e-10)
-    np.testing.assert_array_equal(CoordinateRows(one).rows([3, 1]), one.toarray()[[3, 1]])
-    with pytest.raises(ValueError, match="must be row numbers"):
-        choose_anchors(given, K, 5, anchors=X[:3])
 
 
 def test_more_rows_than_candidates(monkeypatch):

@@ -141,23 +141,3 @@ def test_peak_memory(storage):
 def test_matrices_must_fit(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-POINTS = data(6)
-FITTED = Gaussian(1.0).fit(POINTS)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "X", "message"),
-    [
-        (FITTED, POINTS.tolist(), "X of gram_operator must be validated.* got list"),
-        (FITTED, POINTS.astype(np.float16), r"must be validated.* got float16 of shape \(6, 3\)"),
-        (FITTED, POINTS[:0], r"must be validated.* got float64 of shape \(0, 3\)"),
-        (FITTED, POINTS[:, :2], "has 2 features; .* fitted to 3"),
-        (Gaussian(1.0), POINTS, "Gaussian of gram_operator is not fitted"),
-        ("gaussian", POINTS, "kernel of gram_operator must be a fitted Kernel"),
-    ],
-)
-def test_kernel_and_data_must_be_ready(kernel, X, message):
-    with pytest.raises(ValueError, match=message):  # NotFittedError is one
-        gram_operator(kernel, X)

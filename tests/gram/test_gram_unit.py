@@ -120,27 +120,3 @@ def test_products_of_equal_points_are_zero(make, weighted, dtype):
     assert np.abs(geometry.cross(np.ones((2, n), dtype=dtype)) @ V).max() <= (
         np.finfo(dtype).eps * np.abs(gram @ V).max()
     )
-
-
-def _with(value, place=(3, 3)):
-    K = np.eye(12)
-    K[place] = value
-    return K
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (_with(np.nan), r"entry \(3, 3\) is nan"),
-        (_with(np.nan, (3, 4)), r"entry \(3, 4\) is nan"),
-        (_with(np.inf), r"entry \(3, 3\) is inf"),
-        (_with(1.7e308), "overflow in float64"),
-        (np.eye(12) + 0j, "must be real"),
-        ([[1.0, 0.0], [0.0]], "must hold numbers"),
-        (np.ma.masked_equal(np.eye(12), 1.0), "masked"),
-    ],
-    ids=["nan", "nan off the diagonal", "inf", "huge", "complex", "ragged", "masked"],
-)
-def test_invalid_matrices(matrix, message):
-    with pytest.raises(ValueError, match=message):
-        DenseGram(matrix)

@@ -272,17 +272,6 @@ def test_area_by_hand():
     assert isinstance(neighborhood_area(Q), float)
 
 
-def test_invalid_quality():
-    for quality, scale, message in (
-        ([1.0], "log", r"at least three points.*got shape \(1,\)"),
-        ([[1.0, 1.0]], "log", r"at least three points.*got shape \(1, 2\)"),
-        ([0.5, -0.01, 1.0], "log", "quality of neighborhood_area .* from -0.01 to 1"),
-        ([0.5, 1.01, 1.0], "log", "quality of neighborhood_area .* from 0.5 to 1.01"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            neighborhood_area(quality, scale=scale)
-
-
 @pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
 @pytest.mark.parametrize(
     ("arguments", "message"),

@@ -71,18 +71,6 @@ def test_no_data_point_is_better(kernel):
     assert found.objective == pytest.approx(float(variance(kernel(), X, found.point)[0]))
 
 
-@pytest.mark.parametrize("starts", ["few", "all"])
-def test_weights_are_repetition_and_order_does_not_matter(starts):
-    X = spread_points("spiral", 40)
-    weights = np.arange(40) % 4
-    one = karcher_mean_preimage("gaussian", X, weights, starts=starts)
-    other = karcher_mean_preimage("gaussian", np.repeat(X, weights, axis=0), starts=starts)
-    np.testing.assert_allclose(one.point, other.point, atol=1e-12)
-    shuffled = np.random.default_rng(0).permutation(40)
-    again = karcher_mean_preimage("gaussian", X[shuffled], weights[shuffled], starts=starts)
-    np.testing.assert_allclose(one.point, again.point, atol=1e-12)
-
-
 def test_small_and_large_sigma():
     """A large σ gives the mean of the inputs; a small one depends on neighbours only."""
     X = np.concatenate([np.linspace(-1, 1, 21), [30.0]])[:, None]

@@ -29,14 +29,6 @@ def assert_same(file, other):
     assert (file.comments, file.other) == (other.comments, other.other)
 
 
-def test_repr_is_short():
-    assert repr(parse(CURVED)) == "TPSFile(specimens=1, landmarks=1, dimensions=2, ids=['a'])"
-    many = parse("LM3=2\n1 2 3\n4 5 6\n" * 500)
-    assert (
-        repr(many) == "TPSFile(specimens=500, landmarks=2, dimensions=3, ids=['1', '2', '3', ...])"
-    )
-
-
 # Lines are stripped when read, and zero bytes mean a binary file.
 LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=8)
 TEXTS = LINES.map(str.strip)

@@ -7,7 +7,6 @@ from orthodrome.kernels import (
     Cosine,
     Exponential,
     Gaussian,
-    Linear,
     Normalized,
     Polynomial,
     as_kernel,
@@ -84,22 +83,3 @@ def test_near_and_far_points_under_a_gaussian():
         np.testing.assert_allclose(angle, ratio * (1 - ratio**2 / 12), rtol=1e-8)
     angles = geodesic_distances([[0.0], [1e8]], kernel=Gaussian(sigma=1.0))
     np.testing.assert_array_equal(angles, [[0, np.pi / 2], [np.pi / 2, 0]])
-
-
-X = unit_vectors(4, 3)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((X * np.array([1, 1, 2, 1])[:, None],), {}, "X must have unit length; row 2"),
-        ((X * (1 + 5e-6),), {}, "X must have unit length"),
-        ((X, unit_vectors(4, 2)), {}, "Y must have as many columns as X, 3; got 2"),
-        ((X @ X.T, X @ X.T), {"kernel": "precomputed"}, "Y must be None .* precomputed"),
-        ((2 * X + 1,), {"kernel": Linear()}, "Normalized"),
-        ((X, 2 * X), {"kernel": Linear()}, r"it is 4 at row \d of Y and not 1\."),
-    ],
-)
-def test_invalid_input(arguments, options, message):
-    with pytest.raises(ValueError, match=message):
-        geodesic_distances(*arguments, **options)
