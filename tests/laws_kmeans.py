@@ -1,7 +1,6 @@
 """Data, geometries and naive implementations for tests of k-means."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -48,28 +47,6 @@ def random_labels(n: int, k: int, seed: int = 0) -> NDArray:
 
 
 # ------------------------------------------------------------------ naive implementations
-
-
-def naive_kernel_k_means(
-    K: NDArray, labels: NDArray, k: int, weights: NDArray | None = None
-) -> Iterator[tuple[NDArray, float]]:
-    """Labels and inertia of each iteration, one point at a time, as long as labels change."""
-    K, n = K.astype(np.float64), len(K)
-    w = np.ones(n) if weights is None else weights
-    while True:
-        clusters = [np.flatnonzero(labels == c) for c in range(k)]
-        squares = np.full((n, k), np.inf)
-        for i in range(n):
-            for c, members in enumerate(clusters):
-                total = sum(w[j] for j in members)
-                first = sum(w[j] * K[i, j] for j in members) / total
-                second = w[members] @ K[np.ix_(members, members)] @ w[members] / total**2
-                squares[i, c] = K[i, i] - 2 * first + second
-        new = np.array([int(np.argmin(row)) for row in squares])
-        yield new, sum(w[i] * squares[i, new[i]] for i in range(n))
-        if np.array_equal(new, labels):
-            return
-        labels = new
 
 
 def naive_hyperspherical_k_means(
@@ -149,17 +126,6 @@ def squared_angles(kernel: Radial, X: NDArray, z: NDArray) -> NDArray:
     """θ² between Φ(z) and the points, by half angles."""
     complement = kernel.one_minus(np.array([np.sum((x - z) ** 2) for x in X]))
     return (2 * np.arcsin(np.sqrt(complement / 2))) ** 2
-
-
-def equation_8(X: NDArray, p: NDArray, z: NDArray, sigma: float) -> NDArray:
-    """Σ p θ/sin θ k(x, z) (x - z)/σ: the gradient of the paper, in units of σ."""
-    total = np.zeros(len(z))
-    for x, weight in zip(X, p / p.sum(), strict=True):
-        complement = -math.expm1(-sum((x - z) ** 2) / (2 * sigma**2))
-        theta = 2 * math.asin(math.sqrt(complement / 2))
-        stretch = 1.0 if theta == 0 else theta / math.sin(theta)
-        total += weight * stretch * (1 - complement) * (x - z) / sigma
-    return total
 
 
 def slopes(kernel: Radial, X: NDArray, p: NDArray, z: NDArray, step: float) -> NDArray:

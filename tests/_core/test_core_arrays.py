@@ -59,13 +59,6 @@ def test_a_bad_archive_raises(content, message):
         Arrays(io.BytesIO(content), len(content))["X"]
 
 
-@pytest.mark.parametrize(("kind", "shape"), [("<f8", (2, -1)), ("<U0", (9,)), ("|V0", (1,))])
-def test_a_header_without_a_size_raises(kind, shape):
-    content = npy(kind, shape, bytes(64))
-    with pytest.raises(ValueError, match=r"declares an invalid dtype or shape: .*, \("):
-        read_header(io.BytesIO(content), len(content))
-
-
 def test_good_arrays_are_read():
     content = npy("<U0", (0,))
     assert read_header(io.BytesIO(content), len(content)).nbytes == 0

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import sys
 import zipfile
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from optional import needs
 from orthodrome.app import Data, InputError, read_data, read_image, write_image
 from orthodrome.app.inputs import checks, tables
 from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training, with_links
-from orthodrome.plots import MissingExtraError
 from orthodrome.spaces import find_mirrored
 
 pytest.importorskip("pandas")
@@ -356,35 +354,6 @@ def test_parquet(tmp_path, write):
     assert read_data(path, columns=["a", "b"], missing="mean").X.tolist() == [[1, 0.5], [2, 0.5]]
     rejected(path, "row 2", "'k'", "no label", columns=["a"], label="k")
     rejected(write("b.parquet", "PAR1 no"), "parquet")
-
-
-@pytest.mark.parametrize(
-    ("name", "module", "advice"),
-    [
-        ("a.csv", "pandas", "Tables need pandas: pip install 'orthodrome[cli]'"),
-        (
-            "a.parquet",
-            "pyarrow.parquet",
-            "Parquet files need pyarrow: pip install 'orthodrome[cli]'",
-        ),
-        ("a.png", "PIL.Image", "Images need Pillow: pip install 'orthodrome[cli]'"),
-    ],
-)
-def test_missing_extras(write, monkeypatch, name, module, advice):
-    path, read = write(name, "a\n1\n"), read_image if name == "a.png" else read_data
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, module.split(".")[0], None)
-        patch.setitem(sys.modules, module, None)
-        with pytest.raises(MissingExtraError) as caught:
-            read(path)
-        assert str(caught.value) == advice
-
-    def broken(name):
-        raise ModuleNotFoundError("No module named 'packaging'", name="packaging")
-
-    monkeypatch.setattr("importlib.import_module", broken)
-    with pytest.raises(ModuleNotFoundError, match="packaging"):  # not that the extra is absent
-        read(path)
 
 
 # ---------------------------------------------------------------------------- TPS files

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.metrics import log_loss
@@ -194,14 +193,6 @@ def test_anchors_need_less_memory():
 
 
 # ------------------------------------------------------------------ data and errors
-
-
-def test_sparse_and_float32_data():
-    X, y = three_classes(20)
-    expected = estimator(2).fit(X, y).decision_function(X)
-    for data, tolerance in ((scipy.sparse.csr_array(X), 1e-4), (X.astype(np.float32), 0.05)):
-        found = estimator(2).fit(data, y).decision_function(X.astype(data.dtype))
-        np.testing.assert_allclose(found, expected, atol=tolerance)
 
 
 #: Parameters that the battery of absurd values in tests/hardening does not try.

@@ -9,12 +9,8 @@ from sklearn.cluster import KMeans
 from laws_cluster import (
     LAPLACIANS,
     blobs,
-    every_laplacian,
     graphs_only,
-    naive_embedding,
-    naive_labels,
     same_partition,
-    up_to_sign,
 )
 from laws_clusterings import estimator, placed
 from orthodrome import GeodesicMixture
@@ -51,12 +47,6 @@ def anchors_of(model):
 def positive(n=150, dtype=np.float64, seed=0):
     """Blobs whose directions lie in a hemisphere: inner products are positive."""
     return np.abs(blobs(n, dtype, seed)) + 0.1
-
-
-def gram_of_anchors(model, X):
-    """The Gram matrix that the features have, by its formula."""
-    k, S = model.kernel_, anchors_of(model).X_fit_.astype(np.float64)
-    return k(X, S) @ np.linalg.inv(k(S)) @ k(S, X)
 
 
 INITS = [
@@ -126,48 +116,6 @@ def test_few_anchors_equal_k_means_of_features(storage, dtype):
     np.testing.assert_allclose(ours.transform(X), np.sqrt(squared), atol=tol)
     assert ours.transform(X).dtype == dtype
     assert ours.score(X, sample_weight=WEIGHTS) == pytest.approx(-ours.inertia_, rel=tol)
-
-
-@pytest.mark.parametrize(
-    ("storage", "dtype"),
-    [("memory", np.float64), ("disk", np.float32), ("recompute", np.float64)],
-)
-@pytest.mark.parametrize("kind", ["intrinsic", "mixture"])
-def test_few_anchors_equal_the_gram_matrix_of_unit_features(kind, storage, dtype):
-    X = blobs(dtype=dtype)
-    kernel = Gaussian(sigma=3.0) if kind == "mixture" else KERNEL
-    ours = fit(kind, X, n_anchors=20, storage=storage, kernel=kernel)
-    G = gram_of_anchors(ours, X.astype(np.float64))
-    lengths = np.sqrt(np.diagonal(G))
-    unit = G / np.outer(lengths, lengths)
-    other = fit(kind, unit, kernel="precomputed", solver=exact(kind))
-    assert same_partition(ours.labels_, other.labels_)
-    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
-    if kind == "intrinsic":
-        tol = 1e-8 if dtype == np.float64 else 1e-3
-        assert ours.inertia_ == pytest.approx(other.inertia_, rel=tol)
-        assert ours.score(X) == pytest.approx(-ours.inertia_, rel=tol)
-    else:
-        tol = 1e-6 if dtype == np.float64 else 1e-2
-        assert ours.lower_bound_ == pytest.approx(other.lower_bound_, abs=tol)
-        assert ours.score(X) == pytest.approx(ours.lower_bound_, abs=tol)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@every_storage
-@every_laplacian
-def test_few_anchors_against_the_naive_embedding(laplacian, storage, dtype):
-    X = blobs(dtype=dtype)
-    ours = fit(laplacian, X, n_anchors=40, storage=storage, n_init=20)
-    G = gram_of_anchors(ours, X.astype(np.float64))
-    values, rows = naive_embedding(G, K, laplacian)
-    tol = 1e-8 if dtype == np.float64 else 1e-2
-    np.testing.assert_allclose(ours.eigenvalues_, values, rtol=tol)
-    np.testing.assert_allclose(ours.embedding_, up_to_sign(ours.embedding_, rows), atol=tol)
-    assert same_partition(ours.labels_, naive_labels(G, K, laplacian))
-    assert ours.embedding_.dtype == ours.embed(X).dtype == dtype
-    np.testing.assert_allclose(ours.embed(X), ours.embedding_, atol=tol)
-    np.testing.assert_array_equal(ours.predict(X), ours.labels_)
 
 
 # ------------------------------------------------------------------ weights, order, input

@@ -11,25 +11,6 @@ from orthodrome.eigen import Dense, Eigenpairs, Krylov, choose_solver, leading
 MATRIX = planted("slow")[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"k": 0}, "k of leading must be an integer >= 1; got 0"),
-        ({"k": 241}, "k of leading must be at most n = 240; got 241"),
-        ({"solver": "arpack"}, "solver of leading must be one of 'auto', 'dense', 'krylov'"),
-        ({"solver": 3}, "solver of leading must be one of .* or a solver object; got 3"),
-        ({"solver": "krylov", "tol": -1.0}, "tol of the krylov solver must be a finite"),
-        ({"solver": "krylov", "max_iter": 0}, "max_iter of the krylov solver must be an"),
-        ({"solver": "krylov", "initial": np.ones((3, 2))}, r"initial .* \(240, m\).* \(3, 2\)"),
-        ({"solver": "dense", "memory_budget": "bad"}, "memory_budget must be a number of bytes"),
-        ({"solver": Dense, "k": 1}, "or a solver object; got <class"),
-    ],
-)
-def test_messages(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        leading(MATRIX, **{"k": 2, **arguments})
-
-
 def test_dense_refuses_what_does_not_fit():
     n = 1100
     with pytest.raises(ValueError, match=r"dense solver needs .* the whole 1100 x 1100 .*krylov"):

@@ -1,25 +1,18 @@
 """Partial Cholesky factors, and features from anchors."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.sparse
 from scipy.stats import chi2
 
 from orthodrome._core.kinds import is_memory_map
-from orthodrome.coordinates import Coordinates, anchor_coordinates, choose_anchors, partial_cholesky
+from orthodrome.coordinates import anchor_coordinates, choose_anchors, partial_cholesky
 from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.coordinates.blocks import AnchorMap
-from orthodrome.coordinates.gram import CoordinateGram
 from orthodrome.coordinates.pivots import pivot_rows
-from orthodrome.eigen.features import centered_sums
 from orthodrome.gram import DenseGram, gram_operator
 from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Sigmoid
 
 every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++", "auto"])
-every_storage = pytest.mark.parametrize("storage", ["memory", "disk", "recompute"])
 
 
 def clustered(n=600, d=4, seed=0):
@@ -126,33 +119,6 @@ def test_weights_are_repeated_rows(way, max_rank):
     repeated = factored(gram_of(X[rows], kernel), way, max_rank)
     np.testing.assert_array_equal(weighted.pivots, rows[repeated.pivots])
     assert weighted.trace_error == pytest.approx(repeated.trace_error, rel=1e-9)
-
-
-@every_way
-@every_storage
-@pytest.mark.parametrize("unit", [False, True])
-def test_features_equal_the_dense_formula(way, storage, unit):
-    X = spread(700)
-    kernel = Gaussian(sigma=2.0).fit(X)
-    anchors = choose_anchors(kernel, X, 40, anchors=way, random_state=0)
-    found = anchor_coordinates(kernel, X, anchors, unit=unit, storage=storage)
-    assert CoordinateGram(found).recomputes == (storage == "recompute")
-    S, K = anchors.indices, kernel(X)
-    F = K[:, S] @ scipy.linalg.sqrtm(np.linalg.inv(K[np.ix_(S, S)]))  # the same inner products
-    np.testing.assert_allclose(found.captured, (F**2).sum(axis=1), atol=1e-8)
-    F = F / np.linalg.norm(F, axis=1)[:, None] if unit else F
-    ours = found.toarray()
-    np.testing.assert_allclose(ours @ ours.T, F @ F.T, atol=1e-8)
-    V = np.random.default_rng(0).standard_normal((found.shape[1], 3))
-    w = np.random.default_rng(1).random(700)
-    np.testing.assert_allclose(found.apply(V), ours @ V, atol=1e-9)
-    np.testing.assert_allclose(found.combine(w), w @ ours, atol=1e-8)
-    shift = ours.mean(axis=0)
-    weighted = Coordinates(found.rows.zip(weights=w), found.by)
-    moment = weighted.reduce(partial(centered_sums, shift))[2]
-    np.testing.assert_allclose(moment, (ours - shift).T @ (w[:, None] * (ours - shift)), atol=1e-9)
-    if unit:
-        np.testing.assert_allclose(np.linalg.norm(ours, axis=1), 1.0, rtol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from sklearn.cluster import KMeans
 
 from laws_shapes import three_leaves
-from orthodrome import KernelPCA, KernelPGA, plots
+from orthodrome import KernelPGA, plots
 from orthodrome.plots._matplotlib import png
 
 pytest.importorskip("matplotlib")
@@ -127,12 +127,9 @@ INVALID = {
     plots.embedding: (
         {"Z": TWO},
         [
-            ({"Z": np.ones(5)}, "2D array"),
             ({"labels": [0, 1]}, r"^labels of embedding .*\(5,\).* Z.*\(2,\)"),
             ({"labels": [[1], [2, 3], [4], [5], [6]]}, "labels of embedding must be a vector"),
             ({"components": (0, 2)}, r"^Z .* 3 columns; got 2.*\(0, 2\)"),
-            ({"components": (0, -1)}, "components .* >= 0"),
-            ({"ratios": [1.0]}, "ratios of embedding"),
             ({"size": 0}, "size .* > 0"),
         ],
     ),
@@ -140,19 +137,15 @@ INVALID = {
         {"model": [1.0]},
         [
             ({"model": [1.0, -0.5]}, "eigenvalues .* smallest is -0.5"),
-            ({"model": KernelPCA(2)}, "not fitted"),
             ({"model": KMeans(2, n_init=1).fit(np.eye(4))}, "KMeans"),
         ],
     ),
     plots.curves: (
         {"x": [1, 2], "values": CURVE, "xlabel": "n", "ylabel": "e"},
         [
-            ({"values": {"a": [1]}}, r"values\['a'\] of curves .*\(2,\).*\(1,\)"),
-            ({"values": {}}, "values of curves"),
             ({"values": {"a": [NAN] * 2}}, r"values\['a'\] .* no finite"),
             ({"values": {"b": [0, -1]}, "yscale": "log"}, r"values\['b'\] .* no positive"),
             ({"x": [0, 2], "xscale": "log2"}, "x of curves must be positive"),
-            ({"xscale": "x"}, "xscale of curves"),
             ({"yscale": "log2"}, "yscale of curves"),
         ],
     ),
@@ -160,23 +153,17 @@ INVALID = {
         {"rows": {"a": SQUARES}},
         [
             ({"rows": {}}, r"rows of images\(\)"),
-            ({"rows": {"a": np.ones((2, 16))}}, r"rows\['a'\] of images .*\(2, 16\)"),
             ({"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, r"shape=\(3, 5\)"),
             ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images.* same shape"),
             ({"cmap": "grau"}, "'grau' is not"),
-            ({"limits": (0, INF)}, "limits of images"),
         ],
     ),
     plots.clusters: (
         {"Z": np.ones((4, 2)), "labels": [0, 0, 1, 1]},
         [
-            ({"Z": np.ones(5)}, "2D array"),
-            ({"Z": np.ones((4, 1))}, "Z of clusters .* 2 columns; got 1"),
-            ({"labels": [0, 1]}, r"labels of clusters .*\(4,\).*\(2,\)"),
             ({"centers": [[0.0, 1.0, 2.0]] * 2}, "centers .* 2 columns.*got 3"),
             ({"centers": [[0.0, 1.0]]}, "centers .* each of the 2 clusters; got 1"),
             ({"proba": [0.5, 0.5]}, r"proba .* 4 rows.*\(2,\)"),
-            ({"proba": [NAN, 0.5, 1, 1]}, "proba .*NaN"),
         ],
     ),
     plots.confusion: (
@@ -184,40 +171,31 @@ INVALID = {
         [
             ({"y_true": [0, 1]}, "y_true and y_pred .* got 2 and 1"),
             ({"labels": ["a"]}, r"labels of confusion .* missing: \[0\]"),
-            ({"labels": [0, 0]}, "labels of confusion"),
             ({"y_pred": [2], "labels": [0, 1]}, r"labels of confusion .* missing: \[2\]"),
         ],
     ),
     plots.neighborhood: (
         {"curves": CURVE},
         [
-            ({"curves": {}}, "curves of neighborhood .* mapping"),
             ({"curves": [0.5, 1.0]}, "curves of neighborhood .* mapping"),
             ({"curves": {"a": [-0.1, 1.0]}}, r"curves\['a'\] .* from -0.1 to 1"),
             ({"curves": {"a": [0.5, 0.9]}}, r"curves\['a'\] .* the last 0.9"),
             ({"curves": CURVE | {"b": [0.5, 0.6, 1.0]}}, "'a': 2, 'b': 3"),
-            ({"xscale": "log2"}, "xscale of neighborhood"),
         ],
     ),
     plots.sphere: (
         {"points": EYE},
         [
-            ({"points": np.ones(3)}, "2D array"),
             ({"points": np.eye(4)}, "points of sphere must have 3 columns; got 4"),
             ({"points": EYE[[0]] + EYE[:2]}, "unit length; row 0 has length 2"),
-            ({"labels": [0, 1]}, r"labels of sphere .*\(3,\)"),
-            ({"curves": {"a": np.eye(4)}}, r"curves\['a'\] of sphere .* 3 columns"),
             ({"curves": [EYE]}, "curves of sphere .*list"),
             ({"tilt": INF}, "tilt of sphere"),
-            ({"turn": "left"}, "turn of sphere"),
             ({"ax": Figure().add_subplot(projection="3d")}, "ax of sphere"),
         ],
     ),
     plots.shapes: (
         {"X": LEAVES},
         [
-            ({"X": np.ones((5, 7))}, r"landmarks: .*\(5, 7\)"),
-            ({"labels": [0, 1]}, r"labels of shapes .*\(45,\).* X"),
             ({"labels": np.arange(45.0)}, "labels of shapes has 45 different"),
             ({"n_columns": 0}, "n_columns of shapes .* >= 1"),
         ],
@@ -225,8 +203,6 @@ INVALID = {
     plots.shape_modes: (
         {"model": MODEL},
         [
-            ({"n_modes": 0}, "n_modes .* >= 1"),
-            ({"n_steps": 1}, "n_steps .* >= 3"),
             ({"n_steps": 4}, "n_steps .* odd.* got 4"),
             ({"magnification": [1.0, 2.0, 3.0]}, "magnification .* 2 modes; got 3"),
             ({"links": [[0, 99]]}, "links of shape_modes .* from 0 to"),

@@ -6,9 +6,8 @@ from sklearn.datasets import load_digits
 
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.kernels import Gaussian
-from orthodrome.sphere import distance, incremental, karcher_mean, log
+from orthodrome.sphere import distance, karcher_mean, log
 from orthodrome.sphere.incremental import TangentMoments
-from orthodrome.sphere.maps import geodesic_step
 
 
 def cap(n=300, m=6, width=1.0, seed=0):
@@ -106,21 +105,6 @@ def test_shares_are_unbiased():
     assert np.mean(sample.lengths == 1.0) < 0.5
 
 
-def test_rows_of_weight_0_have_no_effect():
-    f, lengths = cap()
-    w = np.ones(len(f))
-    w[::3] = 0
-    strange = f.copy()
-    strange[::3] = -pole()  # the antipode of the base point
-    a, b = (moments_of(x, w, lengths, base=pole(), sample_size=50) for x in (f, strange))
-    np.testing.assert_array_equal(a.plain, b.plain)
-    np.testing.assert_array_equal(a.stretched, b.stretched)
-    np.testing.assert_array_equal(a.origin().covariance, b.origin().covariance)
-    nothing = a.with_batch(f, np.zeros(len(f)))
-    np.testing.assert_array_equal(nothing.plain, a.plain)
-    np.testing.assert_array_equal(nothing.sample.keys, a.sample.keys)
-
-
 def test_invalid_rows():
     for weights in (np.zeros(5), np.zeros(0)):
         moments = TangentMoments.at(pole()).with_batch(cap(n=len(weights))[0], weights)
@@ -174,24 +158,6 @@ def test_accuracy_for_sorted_and_shuffled_rows(digits, order, size, measured):
     assert origin.converged
     assert (origin.drift > 0.2) == (order == "sorted")
     assert np.all(np.array(errors(origin, f, lengths)) <= 1.5 * np.array(measured))
-
-
-def test_steps_are_counted(monkeypatch):
-    """Those of the mean of the sample, and those that reduce the gradient."""
-    f, _ = cap(n=2000)
-    moments = moments_of(f, base=pole(), sample_size=100)
-    sample = moments.sample
-    start = incremental.find_mean(
-        sample.vectors, sample.normalized_weights, tol=1e-10, max_iter=100
-    )
-    steps = []
-
-    def step(point, direction):
-        steps.append(direction)
-        return geodesic_step(point, direction)
-
-    monkeypatch.setattr(incremental, "geodesic_step", step)
-    assert moments.origin().n_iter == start.n_iter + len(steps) - 1 > start.n_iter
 
 
 @pytest.mark.parametrize(("n", "size"), [(1, 10), (100, 1), (100, 10), (100, 2048)])

@@ -9,18 +9,16 @@ from laws_kmeans import (
     every_kind,
     geometry,
     naive_hyperspherical_k_means,
-    naive_kernel_k_means,
     random_labels,
 )
 from laws_sphere import DTYPES, cap, slow_gradient, unit
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram
-from orthodrome.kernels import Gaussian, Linear
+from orthodrome.kernels import Gaussian
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
 from orthodrome.sphere.lloyd import (
     Centers,
-    FlatCenters,
     GeodesicCenters,
     lloyd,
 )
@@ -34,29 +32,6 @@ def points_on_a_sphere(n=80, d=4, seed=0, dtype=np.float64):
     """Unit vectors, most of them within a hemisphere."""
     rng = np.random.default_rng(seed)
     return unit(rng.standard_normal((n, d)) + 0.8).astype(dtype)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kernel", [Linear(), Gaussian(sigma=1.0), Gaussian(sigma=4.0)], ids=repr)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_iterations_equal_naive_kernel_k_means(kernel, dtype, weighted):
-    X = cloud(40, dtype=dtype)
-    K, k = kernel.fit(X)(X), 4
-    w = np.random.default_rng(1).uniform(0.5, 2, len(X)) if weighted else None
-    start = random_labels(len(X), k)
-    steps = list(naive_kernel_k_means(K, start, k, w))
-    assert len(steps) > 3
-    weights = np.ones(len(X)) if w is None else w
-    for n_iter, (labels, inertia) in enumerate(steps, start=1):
-        run = run_of(FlatCenters(DenseGram(K), weights), start, k, max_iter=n_iter)
-        np.testing.assert_array_equal(run.labels, labels)
-        assert run.inertia == pytest.approx(inertia, rel=1e-10 if dtype is np.float64 else 1e-5)
-        assert run.history[-1]["inertia"] == run.inertia
-        assert run.status.converged == (n_iter == len(steps))
-    assert [h["n_changed"] for h in run.history] == [
-        np.count_nonzero(new != old)
-        for old, new in zip([start, *[s[0] for s in steps]], [s[0] for s in steps], strict=False)
-    ]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -171,34 +146,6 @@ def test_points_that_coincide_leave_clusters_empty(kind):
         assert run.n_iter < 20
         assert run.inertia == pytest.approx(0, abs=1e-12)
         assert not set(run.labels[:4]) & set(run.labels[4:])
-
-
-def test_steps_along_a_great_circle_are_halved_while_the_objective_rises():
-    """Clusters all around the sphere, where the first step of some is too long."""
-    k, size = 1000, 6
-    Y = unit(np.random.default_rng(0).standard_normal((k * size, 3)))
-    labels = np.repeat(np.arange(k), size)
-    angles = np.arccos(Y[:, 0])
-    pulls = (angles / np.sin(angles))[:, None] * Y * [0, 1, 1]
-    gradients = pulls.reshape(k, size, 3).mean(axis=1)
-    norms = np.linalg.norm(gradients, axis=1)
-    slopes = np.einsum("ij,ij->i", Y, gradients[labels]) / norms[labels]
-
-    def objective(steps):
-        t = np.broadcast_to(steps, k)[labels]
-        angles = np.arccos(np.clip(np.cos(t) * Y[:, 0] + np.sin(t) * slopes, -1, 1))
-        return np.bincount(labels, angles**2) / size
-
-    run = module.Run(labels, np.empty((k * size, k)), np.zeros(k, dtype=bool))
-    steps = module._step_lengths(run, np.full(k * size, 1 / size), Y[:, 0], slopes, norms)
-    assert np.all(objective(steps) <= objective(0.0) * (1 + 1e-12))
-    h = 1e-4
-    curvature = (objective(h) - 2 * objective(0.0) + objective(-h)) / (2 * h**2)
-    first = np.where(curvature > 0, np.minimum(norms / np.abs(curvature), np.pi / 2), np.pi / 4)
-    halved = steps < 0.9 * first
-    assert 5 < np.count_nonzero(halved) < 50
-    np.testing.assert_allclose(steps[~halved], first[~halved], rtol=1e-4)
-    assert np.all((objective(2 * steps) > objective(0.0))[halved])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

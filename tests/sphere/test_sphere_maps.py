@@ -71,26 +71,6 @@ def test_distance_is_a_metric_and_equals_the_slow_one(dtype):
     np.testing.assert_allclose(distance(points, -points), np.pi, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("angle", "dtype"),
-    [
-        *[(angle, np.float64) for angle in (1e-300, 1e-200, 1e-150, 1e-16, 1e-8, 1e-4, 1.0, 3.0)],
-        *[(angle, np.float32) for angle in (1e-30, 1e-18, 1e-8, 1e-4, 1.0, 3.0)],
-        (np.pi - 1e-7, np.float64),
-    ],
-)
-def test_angles_are_accurate_at_every_scale(angle, dtype):
-    """At 1e-9 the cosine is 1 and arccos returns 0."""
-    pole = np.array([1, 0], dtype=dtype)
-    point = np.array([np.cos(angle), np.sin(angle)], dtype=dtype)
-    rtol = 8 * float(np.finfo(dtype).eps)
-    # far away the rounding of the coordinates moves the point
-    rounded = float(np.arctan2(*point[::-1].astype(np.longdouble)))
-    exact = rounded if angle > 2 else angle
-    np.testing.assert_allclose(log(point, base_point=pole)[1], exact, rtol=rtol)
-    np.testing.assert_allclose(distance(point, pole), exact, rtol=rtol)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_log_is_refused_where_the_cosine_is_minus_one_to_rounding(dtype):
     edge = np.sqrt(2 * 16 * float(np.finfo(dtype).eps))  # 1 + cos(π - δ) = δ²/2
@@ -101,24 +81,6 @@ def test_log_is_refused_where_the_cosine_is_minus_one_to_rounding(dtype):
     assert np.all(np.isfinite(log(outside, base_point=pole)))
     with pytest.raises(ValueError, match=r"^1 of the points \(row 0\) is antipodal"):
         log(inside, base_point=pole)
-
-
-@pytest.mark.parametrize("q", [1, 2, 7])
-def test_maps_at_the_pole(q, dtype):
-    pole = np.eye(q + 1, dtype=dtype)[0]
-    directions = unit(np.random.default_rng(5).normal(size=(30, q)))
-    coordinates = (np.linspace(0, 2.5, 30)[:, None] * directions).astype(dtype)
-    points = exp_at_pole(coordinates)
-    assert points.shape == (30, q + 1)
-    assert points.dtype == dtype
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=tolerance_of(dtype))
-    tangents = np.column_stack([np.zeros(30, dtype=dtype), coordinates])
-    np.testing.assert_allclose(points, exp(tangents, base_point=pole), atol=tolerance_of(dtype))
-    back = log_at_pole(points)
-    assert back.dtype == dtype
-    np.testing.assert_allclose(back, coordinates, atol=tolerance_of(dtype))
-    np.testing.assert_allclose(exp_at_pole(back), points, atol=tolerance_of(dtype))
-    np.testing.assert_allclose(back, log(points, base_point=pole)[:, 1:], atol=tolerance_of(dtype))
 
 
 E1 = [1.0, 0.0, 0.0]

@@ -162,38 +162,6 @@ def test_iterations_equal_the_naive_ones(kind):
     np.testing.assert_allclose(found.log_likelihood, evidence.mean(), rtol=1e-9)
 
 
-def wide(seed, scale=0.4):
-    """Groups so wide that Karcher means are not the likeliest, and full steps may go too far."""
-    rng = np.random.default_rng(seed)
-    q, k = int(rng.integers(2, 6)), int(rng.integers(1, 5))
-    tangents = [
-        0.9 * rng.standard_normal(q)
-        + rng.standard_normal((150 // k, q)) @ (scale * rng.standard_normal((q, q)))
-        for _ in range(k)
-    ]
-    points = sphere.exp_at_pole(np.concatenate(tangents))
-    return points, rng.dirichlet(np.full(k, 0.5), len(points)).T.copy()
-
-
-WIDE = [(3, "diag"), (58, "tied"), (58, "diag"), (11, "full"), (7, "spherical")]
-
-
-@every_update
-@pytest.mark.parametrize(("seed", "kind"), WIDE)
-def test_likelihood_never_falls(seed, kind, update):
-    """By more than rounding for the likeliest means, by more than tol for Karcher means."""
-    points, memberships = wide(seed)
-    options = {"mean_update": update, "floor": 1e-5, "tol": 1e-6, "max_iter": 100}
-    found = expectation_maximization(
-        points, memberships, np.ones(len(points)), kind=kind, **options
-    )
-    gains = np.diff(likelihoods(found))
-    assert gains.min() >= (-1e-6 if update == "karcher" else -1e-10)
-    if update == "karcher":  # it stops at the first gain below tol
-        assert np.all(gains[:-1] >= 1e-6)
-    assert found.log_likelihood == likelihoods(found).max()
-
-
 @every_kind
 def test_covariances_are_the_likeliest_above_the_floor(kind):
     rng = np.random.default_rng(0)
@@ -263,25 +231,6 @@ def clouds(points, weights):
     batches = np.split(points, [1, len(points) // 3, len(points) // 2])
     source = as_rows(batches, Linear(), KernelPCA(kernel="linear"))
     return [Cloud(rows.zip(weights=weights)) for rows in (ArrayRows.of(points), source)]
-
-
-@every_kind
-@every_update
-def test_blocks_do_not_change_the_fit(kind, update):
-    points, y = three_arms(60)
-    weights = np.random.default_rng(0).integers(1, 4, size=len(points)).astype(np.float64)
-    p = weights / weights.sum()
-    first = room.first_mixture(points, one_hot(y, 3) * p, kind, 1e-6, unit_mass=1 / p.sum())
-    options = {"mean_update": update, "floor": 1e-6, "tol": 1e-9, "max_iter": 30}
-    local, blocks = (
-        room.expectation_maximization(cloud, first, **options) for cloud in clouds(points, weights)
-    )
-    assert blocks.n_iter == local.n_iter
-    np.testing.assert_allclose(likelihoods(blocks), likelihoods(local), rtol=1e-11)
-    np.testing.assert_allclose(blocks.mixture.means, local.mixture.means, atol=1e-10)
-    np.testing.assert_allclose(
-        blocks.mixture.covariances, local.mixture.covariances, rtol=1e-8, atol=1e-12
-    )
 
 
 @every_kind

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.optimize
-from sklearn.exceptions import ConvergenceWarning
 
 from laws_sphere import cap, rotation, unit
 from orthodrome.sphere import karcher_mean, log, nested, nested_spheres
@@ -146,28 +144,6 @@ def test_projection_and_its_inverse(m):
     np.testing.assert_array_equal(below[:2], np.eye(m - 1)[[0, 0]])
 
 
-def test_newton_ends_where_lbfgs_does():
-    points, weights = ellipsoid(100, 5), np.ones(100)
-    found = fit_subsphere(points, weights)
-
-    def objective(x):
-        angles = np.arccos(points @ (x[:-1] / np.linalg.norm(x[:-1])))
-        return np.mean((angles - x[-1]) ** 2)
-
-    start = np.append(found.axis + 0.2, found.radius + 0.1)
-    other = scipy.optimize.minimize(objective, start, method="L-BFGS-B", tol=1e-12)
-    assert found.converged
-    assert found.objective - EPSILON == pytest.approx(other.fun, rel=1e-6)
-    assert not fit_subsphere(points, weights, max_iter=1).converged
-
-
-def test_max_iter_is_reported():
-    points = ellipsoid(60, 20)
-    with pytest.warns(ConvergenceWarning, match=r"\d+ of the 19 subspheres did not converge"):
-        assert not fitted(points, p=1.0, max_iter=2).converged
-    assert fitted(points, p=1.0).converged
-
-
 @every_choice
 @pytest.mark.parametrize(("n", "d"), [(100, 2), (100, 5), (60, 11), (30, 59)])
 def test_axes_are_orthonormal_and_maps_inverse(n, d, sphere):
@@ -251,16 +227,6 @@ def test_outer_levels_are_principal_great_subspheres(sphere, p):
         np.testing.assert_allclose(chain.raised(below), plain.raised(below), atol=1e-12)
 
 
-@pytest.mark.parametrize("negligible", [0.0, 1e-3, 0.1])
-def test_weights_are_repetition(negligible):
-    points, weights = with_outer_levels(), np.arange(100) % 4
-    options = {"sphere": "great", "negligible": negligible}
-    weighted = fitted(points, sample_weight=weights, **options)
-    repeated = fitted(np.repeat(points, weights, axis=0), **options)
-    assert weighted.n_outer == repeated.n_outer
-    np.testing.assert_allclose(weighted.scores(points), repeated.scores(points), atol=1e-5)
-
-
 @pytest.mark.parametrize("sphere", ["small", "great"])
 def test_outer_levels_hardly_change_the_first_modes(sphere):
     points = with_outer_levels()
@@ -342,27 +308,6 @@ def test_features_are_scaled_scores():
     for k, circle in ((0, True), (0, False), (6, True), (5, False)):
         with pytest.raises(ValueError, match=rf"n_features must be from 1 to {4 + circle}; got"):
             chain.features(points, k, circle=circle)
-
-
-CHAIN = fitted(ellipsoid())
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: nested_spheres(ellipsoid(), p=2.5), r"p of nested_spheres must be .* <= 2"),
-        (lambda: nested_spheres(2 * ellipsoid()), r"points must have unit length; row \d"),
-        (lambda: nested_spheres(np.ones((3, 1))), "at least 2 coordinates"),
-        (lambda: CHAIN.scores(np.eye(3)), "points must have 6 columns; got 3"),
-        (lambda: fitted(np.eye(4)[:2]).scores(np.eye(4)[2:]), "Row 0 of points is orthogonal to"),
-        (lambda: CHAIN.points(np.ones((2, 3))), "scores must have 5 columns"),
-        (lambda: CHAIN.projected(ellipsoid(), 6), "dimension .* >= 1 and <= 5; got 6"),
-        (lambda: CHAIN.raised(np.eye(7)), "points must have from 2 to 6 columns; got 7"),
-    ],
-)
-def test_invalid_input(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 @every_power
