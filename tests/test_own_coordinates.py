@@ -6,13 +6,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel
 
 from laws_cluster import same_partition
-from orthodrome import (
-    GeodesicMixture,
-    HypersphericalKMeans,
-    KernelKMeans,
-    KernelPCA,
-    KernelPGA,
-)
+from orthodrome import GeodesicMixture, HypersphericalKMeans, KernelKMeans, KernelPCA, KernelPGA
 from orthodrome.kernels import Cosine, Linear
 
 N, D, K = 300, 6, 3

@@ -104,6 +104,10 @@ MODELS = {
     "pca, linear, dense": (pca, {"kernel": "linear"} | DENSE),
     "pca, gaussian, krylov": (pca, {"kernel": "gaussian"} | KRYLOV),
     "pga, gaussian, anchors": (pga, {"kernel": WIDE} | BY_NUMBER),
+    "pga, gaussian, angles": (
+        pga,
+        {"kernel": WIDE, "solver": Nystroem(anchors=np.arange(0, N, 16), sphere="angles")},
+    ),
     "pga, cosine, anchors": (pga, {"kernel": "cosine"} | BY_POINTS),
     "pga, cosine, dense": (pga, {"kernel": "cosine"} | DENSE),
     "pga, gaussian, krylov": (pga, {"kernel": WIDE} | KRYLOV),

@@ -147,18 +147,6 @@ def test_folders(tmp_path):
     assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["part.csv"]
 
 
-def test_several_files_are_written_or_none(tmp_path):
-    (tmp_path / "a").write_bytes(b"old")
-    (tmp_path / "folder").mkdir()
-    for bad in ("folder", "absent/b"):
-        with pytest.raises(OSError, match=bad):
-            write_together({tmp_path / "a": b"new", tmp_path / bad: b"new"})
-        assert (tmp_path / "a").read_bytes() == b"old"
-        assert sorted(os.listdir(tmp_path)) == ["a", "folder"]
-    write_together({tmp_path / "a": b"new", tmp_path / "b": lambda file: file.write(b"too")})
-    assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"newtoo"
-
-
 def test_errors_name_the_path_as_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"")

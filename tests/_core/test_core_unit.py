@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orthodrome._core.unit import (
-    angles_from_cosines,
-    check_cosines,
-)
+from orthodrome._core.unit import angles_from_cosines, check_cosines
 
 
 @settings(max_examples=200, deadline=None)

@@ -19,12 +19,7 @@ pytest.importorskip("pandas")
 import pandas as pd
 
 from app_data import rows_of
-from orthodrome.app.baselines import (
-    THIS,
-    baseline_features,
-    classification_lines,
-    clustering_lines,
-)
+from orthodrome.app.baselines import THIS, baseline_features, classification_lines, clustering_lines
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import procrustes_distance
 

@@ -12,13 +12,7 @@ from app_data import rows_of
 from optional import needs
 from orthodrome.app.clustering import cluster
 from orthodrome.app.embedding import Comparison, MethodResult, compare, embed
-from orthodrome.app.info import (
-    _reach,
-    describe,
-    description_lines,
-    estimate,
-    kpga_plan,
-)
+from orthodrome.app.info import _reach, describe, description_lines, estimate, kpga_plan
 from orthodrome.app.inputs import InputError
 from orthodrome.app.inputs.checks import available_memory, check_memory
 from orthodrome.app.models import Choice

@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from laws_classification import (
-    gaussian,
-    naive_perturbation,
-    naive_ridge,
-)
+from laws_classification import gaussian, naive_perturbation, naive_ridge
 from orthodrome.classification.filters import (
     Perturbation,
     RidgeResidual,

@@ -9,20 +9,10 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from laws_classification import SIGMA, close, gaussian, own_column, three_classes
 from laws_classification import fit as fit_any
-from laws_shapes import (
-    naive_hermitian_ridge,
-    naive_preshape,
-    three_leaves,
-    two_kinds_of_matrices,
-)
+from laws_shapes import naive_hermitian_ridge, naive_preshape, three_leaves, two_kinds_of_matrices
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
-from orthodrome.kernels import (
-    Embedded,
-    Gaussian,
-    Normalized,
-    Sigmoid,
-)
+from orthodrome.kernels import Embedded, Gaussian, Normalized, Sigmoid
 
 fit = partial(fit_any, KernelRidgeRegressionClassifier)
 

@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
 from laws_clusterings import estimator, every_clustering, hard, placed
 from laws_kmeans import KINDS, cloud
-from laws_sphere import unit
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Log, Normalized
 
@@ -50,15 +49,6 @@ def test_fewer_different_points_than_clusters(kind, init):
     assert weighted.cluster_centers_.shape[0] == 4
     np.testing.assert_array_equal(repeated.labels_, np.repeat(weighted.labels_, 3))
     np.testing.assert_array_equal(repeated.predict(X), weighted.labels_)
-
-
-def test_points_of_different_lengths_raise():
-    X = blobs(30)
-    model = estimator("intrinsic", kernel="linear").fit(unit(X))
-    with pytest.raises(ValueError, match=r"row 1 of X and not 1"):
-        model.predict([unit(X)[0], 2 * unit(X)[1]])
-    with pytest.raises(ValueError, match=r"row \d of init"):
-        estimator("intrinsic", kernel="linear", init=2 * X[:3]).fit(unit(X))
 
 
 class Broken(Gaussian):

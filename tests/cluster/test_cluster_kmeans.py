@@ -9,7 +9,7 @@ from laws_cluster import blobs, same_partition
 from laws_kmeans import algorithm_2, cloud, estimator, every_kind
 from laws_shapes import matrices, near, three_leaves
 from laws_shapes import two_kinds_of_matrices as two_kinds
-from laws_sphere import DTYPES, slow_karcher_mean, unit
+from laws_sphere import DTYPES
 from orthodrome import HypersphericalKMeans, KernelKMeans
 from orthodrome.kernels import (
     ComplexGaussian,
@@ -18,7 +18,6 @@ from orthodrome.kernels import (
     Gaussian,
     Linear,
     LogEuclidean,
-    RationalQuadratic,
     RiemannianShape,
     VeroneseWhitney,
 )
@@ -45,51 +44,6 @@ def test_linear_kernel_is_ordinary_k_means(seed, dtype, weighted):
     expected = np.sort(plain.transform(new.astype(np.float64)), axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 if dtype is np.float64 else 2e-3)
     assert model.transform(new).dtype == dtype
-
-
-@pytest.mark.parametrize("scale", [1.0, 7.5])
-def test_intrinsic_centers_are_karcher_means(scale):
-    """By the linear kernel of points on a sphere of any radius; against a slow descent."""
-    Y = unit(blobs(90) + 1.0)
-    options = {"centers": "intrinsic", "solver": "exact", "random_state": 0, "n_init": 3}
-    model = HypersphericalKMeans(4, kernel="linear", **options)
-    model.fit(scale * Y)
-    w = np.ones(len(model.X_fit_))
-    labels = model.predict(model.X_fit_)
-    for c, coefficients in enumerate(model.cluster_centers_):
-        members = labels == c
-        mean = slow_karcher_mean(model.X_fit_[members] / scale, w[members])
-        np.testing.assert_allclose(coefficients @ model.X_fit_ / scale, mean, rtol=0, atol=1e-8)
-        angles = np.arccos(np.clip(Y @ mean, -1, 1))
-        np.testing.assert_allclose(model.transform(scale * Y)[:, c], angles, rtol=0, atol=1e-7)
-
-
-KERNELS = {"gaussian": Gaussian(sigma=1.0), "rational": RationalQuadratic(sigma=2.0, alpha=1.0)}
-
-
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-@every_kind
-def test_methods_and_attributes_agree(kind, kernel):
-    X, new = cloud(120), cloud(40, seed=1)
-    w = np.random.default_rng(0).uniform(0.1, 2, len(X))
-    model = estimator(kind, 5, kernel=kernel)
-    labels = model.fit_predict(X, sample_weight=w)
-    np.testing.assert_array_equal(labels, model.labels_)
-    np.testing.assert_array_equal(model.predict(X), model.labels_)
-    distances = model.transform(X)
-    np.testing.assert_array_equal(distances.argmin(axis=1), model.labels_)
-    np.testing.assert_array_equal(model.transform(new).argmin(axis=1), model.predict(new))
-    assert model.inertia_ == pytest.approx(w @ distances.min(axis=1) ** 2, rel=1e-10)
-    assert model.score(X, sample_weight=w) == pytest.approx(-model.inertia_, rel=1e-10)
-    assert model.score(new) == pytest.approx(-np.sum(model.transform(new).min(axis=1) ** 2))
-    assert model.history_[-1]["inertia"] == model.inertia_
-    inertias = [entry["inertia"] for entry in model.history_]
-    assert np.all(np.diff(inertias) <= 1e-12 * inertias[0])
-    assert (model.n_iter_, model.converged_) == (len(inertias), True)
-    assert model.labels_.dtype == model.predict(X).dtype == np.int32
-    assert list(model.get_feature_names_out()) == [
-        f"{type(model).__name__.lower()}{i}" for i in range(5)
-    ]
 
 
 @every_kind

@@ -11,14 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import calinski_harabasz_score
 from sklearn.mixture import GaussianMixture
 
-from laws_mixture import (
-    cap,
-    every_kind,
-    every_update,
-    naive_log_densities,
-    naive_tangents,
-    unit,
-)
+from laws_mixture import cap, every_kind, every_update, naive_log_densities, naive_tangents, unit
 from orthodrome import GeodesicMixture, KernelPGA, sphere
 from orthodrome.cluster.mixture import _first_mixtures, variance_ratios
 from orthodrome.gram import DenseGram

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans
 
-from laws_cluster import (
-    LAPLACIANS,
-    blobs,
-    graphs_only,
-    same_partition,
-)
+from laws_cluster import LAPLACIANS, blobs, graphs_only, same_partition
 from laws_clusterings import estimator, placed
 from orthodrome import GeodesicMixture
 from orthodrome.eigen import Nystroem

@@ -20,7 +20,7 @@ from laws_cluster import (
 )
 from orthodrome import KernelSpectralClustering
 from orthodrome.cluster.spectral import compare_clusters, normalized_cut
-from orthodrome.kernels import Gaussian, NeighborGraph, Polynomial
+from orthodrome.kernels import Gaussian, NeighborGraph
 from orthodrome.metrics import variation_of_information
 
 K = 3
@@ -117,16 +117,6 @@ def test_a_new_point_far_from_all_others_follows_the_nearest(laplacian):
     assert gaussian(ends, X, SIGMA).max() < 1e-15
     inside = np.array([[4.0, 1.0, 0.0], [0.0, 4.0, 1.0], [0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(model.predict(ends), model.predict(inside))
-
-
-def test_kernel_with_varying_diagonal():
-    """Of positive data, so that all similarities are positive."""
-    X = np.abs(blobs()) + 0.5
-    model = fit(X, kernel=Polynomial(degree=3))
-    values, rows = naive_embedding((X @ X.T / 3 + 1) ** 3, K, "njw")
-    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
-    np.testing.assert_allclose(model.embedding_, up_to_sign(model.embedding_, rows), atol=1e-8)
-    np.testing.assert_allclose(model.embed(X), model.embedding_, rtol=0, atol=1e-7)
 
 
 # ------------------------------------------------------------------ kernel="auto"

@@ -17,7 +17,6 @@ from laws_decomposition import (
     training,
 )
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
 
 
@@ -33,19 +32,6 @@ def test_a_fraction_is_the_smallest_number_that_reaches_it(Estimator, solver):
         assert model.explained_variance_ratio_.sum() >= fraction
         assert model.explained_variance_ratio_[:-1].sum() < fraction
         assert model.transform(X).shape == (len(X), expected)
-
-
-@every_estimator
-def test_a_fraction_that_takes_several_rounds(Estimator):
-    """More than the first guess of 16, so that krylov starts again from what it has."""
-    X = training(n=400)
-    kernel, solver = Gaussian(sigma=4.0), Krylov(block_size=4, max_basis=80)
-    values = spectrum(Estimator, kernel.fit(X)(X))
-    fraction = values[:41].sum() / values.sum() - 0.5 * values[40] / values.sum()
-    model = Estimator(float(fraction), kernel=kernel, solver=solver, random_state=0).fit(X)
-    assert model.solver_ == "krylov"
-    assert model.n_components_ == 41
-    assert_same(model.eigenvalues_, values[:41])
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,9 @@
 import numpy as np
 import pytest
 
-from laws_decomposition import (
-    assert_same,
-    every_estimator,
-    every_solver,
-    training,
-)
+from laws_decomposition import assert_same, every_estimator, every_solver, training
 from orthodrome import KernelPCA
-from orthodrome.kernels import (
-    Gaussian,
-    Log,
-    Polynomial,
-    Power,
-)
+from orthodrome.kernels import Gaussian, Log, Polynomial, Power
 
 K = 3
 

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from laws_decomposition import (
-    assert_same,
-    every_estimator,
-    held_out,
-    positive,
-    suited,
-    training,
-)
+from laws_decomposition import assert_same, every_estimator, held_out, positive, suited, training
 from laws_preimage import climb, objective
 from orthodrome import KernelPCA, KernelPGA, RobustKernelPCA
 from orthodrome.kernels import (

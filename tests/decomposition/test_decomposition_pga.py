@@ -10,11 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_decomposition import (
     SOLVERS,
     assert_same,
-    directions,
     every_solver,
     held_out,
     log_coefficients,
-    same_signs,
     training,
 )
 from orthodrome import KernelPGA
@@ -70,51 +68,6 @@ def test_eigenvalues_of_combinations_are_those_of_the_paper(solver, m, n):
     found = leading(Weighted(Tangent(points, mean.point), np.sqrt(p)), k, **solver)
     for expected in paper_spectra(K, W, p):
         assert_same(found.values, expected[:k], 1e-10)
-
-
-def log_map(mean, x):
-    """One point, kPGA eq. 1."""
-    angle = np.arccos(np.clip(x @ mean, -1, 1))
-    return (x - np.cos(angle) * mean) * (angle / np.sin(angle) if angle else 1)
-
-
-def geodesic_analysis(X, p):
-    """Mean, variances and directions of unit vectors, slowly and in their own coordinates."""
-    mean = p @ X / np.linalg.norm(p @ X)
-    for _ in range(300):
-        step = sum(weight * log_map(mean, x) for weight, x in zip(p, X, strict=True))
-        length = np.linalg.norm(step)
-        if length < 1e-15:
-            break
-        mean = np.cos(length) * mean + np.sin(length) * step / length
-        mean /= np.linalg.norm(mean)
-    logs = np.array([log_map(mean, x) for x in X])
-    values, vectors = np.linalg.eigh((logs.T * p) @ logs)
-    return mean, values[::-1], vectors[:, ::-1]
-
-
-@pytest.mark.parametrize("radius", [1.0, 3.0])
-@weighted_or_not
-def test_linear_kernel_is_geodesic_analysis_of_directions(weights, radius):
-    X, new = directions(training()), directions(held_out())
-    p = probabilities(weights)
-    mean, values, vectors = geodesic_analysis(X, p)
-    squares = np.arccos(X @ mean) ** 2
-    logs, new_logs = (np.array([log_map(mean, x) for x in A]) for A in (X, new))
-    for solver in SOLVERS.values():
-        pga = KernelPGA(4, kernel="linear", **solver).fit(radius * X, sample_weight=weights)
-        assert_same(pga.mean_ @ X, mean, 1e-10)
-        assert_same(pga.mean_cosines_, X @ mean, 1e-10)
-        assert pga.geodesic_variance_ == pytest.approx(p @ squares, rel=1e-10)
-        assert_same(pga.eigenvalues_, values[:4], 1e-10)
-        assert_same(pga.explained_variance_ratio_, values[:4] / (p @ squares), 1e-10)
-        axes = vectors[:, :4] * same_signs(pga.embedding_, logs @ vectors[:, :4])
-        assert_same(pga.embedding_, logs @ axes, 1e-10)
-        found = pga.transform(radius * new)
-        assert_same(found, new_logs @ axes, 1e-10)
-        assert_same(pga.dual_coef_.T @ X, axes.T, 1e-10)
-        explained = (found**2).sum() / (np.arccos(new @ mean) ** 2).sum()
-        assert pga.score(radius * new) == pytest.approx(explained, rel=1e-10)
 
 
 @weighted_or_not

@@ -106,15 +106,6 @@ def test_new_rows_of_a_matrix_that_are_on_no_sphere_are_named(method, sign):
         getattr(model, method)(new @ X.T)
 
 
-@pytest.mark.parametrize("radius", [1.0, 3.0])
-@pytest.mark.parametrize("weights", [[2, 1], [1, 0]])  # rows of weight 0 are embedded as well
-def test_an_antipode_of_the_mean_is_named(radius, weights):
-    model = KernelPGA(1, kernel="linear")
-    with pytest.raises(ValueError, match=r"1 of the points \(row 1\) is antipodal"):
-        model.fit(radius * np.vstack([X[:1], -X[:1]]), sample_weight=weights)
-    assert_unfitted(model)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @every_method
 def test_a_new_antipode_of_the_mean_is_named(method, dtype):

@@ -10,13 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from laws_sphere import rotation, unit
 from orthodrome import KernelPNS
 from orthodrome.eigen import Nystroem
-from orthodrome.kernels import (
-    Exponential,
-    Gaussian,
-    Linear,
-    Normalized,
-    Polynomial,
-)
+from orthodrome.kernels import Exponential, Gaussian, Linear, Normalized, Polynomial
 from orthodrome.sphere import nested_spheres
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")

@@ -14,7 +14,7 @@ from laws_decomposition import assert_same, every_estimator, suited
 from orthodrome import KernelPCA, KernelPGA
 from orthodrome._core.checks import RowError
 from orthodrome.eigen import Nystroem
-from orthodrome.kernels import Gaussian, Polynomial
+from orthodrome.kernels import Gaussian
 
 N, D, K = 9_000, 4, 3  # rows: more than the sample, and more than two blocks
 
@@ -77,45 +77,6 @@ def memory_map(X, folder):
 def model(Estimator, kernel="gaussian", sphere="unit", **arguments):
     solver = Nystroem(n_anchors=25, sphere=sphere, random_state=0)
     return Estimator(K, kernel=suited(kernel, Estimator), **{"solver": solver, **arguments})
-
-
-def check_same(ours, whole, X, tol):
-    assert np.array_equal(ours.anchor_indices_, whole.anchor_indices_)
-    assert_same(ours.X_fit_, whole.X_fit_, 0)
-    for name in ("eigenvalues_", "explained_variance_ratio_", "embedding_", "eigenvectors_"):
-        assert getattr(ours, name).dtype == getattr(whole, name).dtype
-        assert_same(getattr(ours, name), getattr(whole, name), tol)
-    new = X[::500] + np.asarray(0.05, dtype=X.dtype)
-    Z = whole.transform(new)
-    assert_same(ours.transform(new), Z, tol)
-    assert ours.score(new) == pytest.approx(whole.score(new), rel=10 * tol)
-    error = whole.history_[0]["trace_error"]
-    assert ours.history_[0]["trace_error"] == pytest.approx(error, abs=tol)
-    tol_of_inputs = max(100 * tol, 1e-6)  # where fixed points stop
-    assert_same(ours.inverse_transform(Z), whole.inverse_transform(Z), tol_of_inputs)
-    if isinstance(whole, KernelPGA):
-        assert_same(ours.mean_cosines_, whole.mean_cosines_, tol)
-        assert ours.geodesic_variance_ == pytest.approx(whole.geodesic_variance_, rel=tol)
-        assert ours.mean_gradient_norm_ < 1e-6
-        assert ours.converged_
-
-
-@pytest.mark.parametrize(
-    ("dtype", "kernel"), [(np.float64, Gaussian()), (np.float32, Polynomial(degree=2))]
-)
-@pytest.mark.parametrize(
-    ("Estimator", "sphere"), [(KernelPCA, "unit"), (KernelPGA, "unit"), (KernelPGA, "angles")]
-)
-def test_precisions_weights_and_kernels(Estimator, sphere, kernel, dtype):
-    """Also by anchors of another precision than the rows."""
-    X, w = data(dtype), weights_of()
-    other = np.float32 if dtype == np.float64 else np.float64
-    tol = 1e-9 if dtype == np.float64 else 3e-4
-    for more in ({}, {"solver": Nystroem(anchors=X[::360].astype(other), sphere=sphere)}):
-        whole = model(Estimator, kernel, sphere, **more).fit(X, sample_weight=w)
-        ours = model(Estimator, kernel, sphere, **more).fit(Anew(X), sample_weight=w)
-        check_same(ours, whole, X, tol)
-        assert {ours.X_fit_.dtype, ours.transform(X[:5]).dtype} == {np.dtype(dtype)}
 
 
 @every_estimator

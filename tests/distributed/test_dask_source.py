@@ -117,19 +117,3 @@ def test_other_input_raises():
         KernelPCA(2).fit(dask.delayed(data()))
     with pytest.raises(ValueError, match=r"DaskGram needs a dask array; got ndarray"):
         DaskGram(Gaussian(sigma=1.0).fit(data()), data())
-
-
-def test_gram_products_with_few_and_many_columns():
-    # few: one task for two blocks; many: one for each; blocks of less than a tile, and of more
-    for n, rows in ((1300, 600), (300, 70)):
-        X = data(n, 9)
-        lazy, kernel = da.from_array(X, chunks=(rows, 9)), Gaussian(sigma=2.0).fit(X)
-        matrix = kernel(X)
-        for columns in (1, 4, 5, 20):
-            V = np.random.default_rng(columns).standard_normal((n, columns))
-            np.testing.assert_allclose(DaskGram(kernel, lazy) @ V, matrix @ V, atol=1e-11)
-    new = data(50, 9) + 1
-    for given in (new, da.from_array(new, chunks=(20, 9))):
-        cross = DaskGram(kernel, lazy).cross(given)
-        np.testing.assert_allclose(cross @ V, kernel(new, X) @ V, atol=1e-12)
-        np.testing.assert_allclose(cross.rows([49, 3]), kernel(new, X)[[49, 3]], atol=1e-15)

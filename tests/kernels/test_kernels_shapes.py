@@ -22,7 +22,7 @@ from laws_shapes import (
     near,
 )
 from oracles import digits
-from orthodrome import KernelPCA
+from orthodrome import KernelPCA, KernelPGA
 from orthodrome.gram import cross_operator, gram_operator
 from orthodrome.kernels import (
     KERNELS,
@@ -256,3 +256,14 @@ def test_wrappers_of_complex_kernels_are_complex(wrap):
         ValueError, match=r"Geodesic needs a kernel with real values, and \w+ has complex"
     ):
         Geodesic(kernel, X[0]).fit(X)
+
+
+def test_flat_rows_are_matrices_in_every_estimator():
+    A = matrices(30)
+    flat = A.reshape(len(A), -1)
+    from_rows, from_matrices = (KernelPGA(2, kernel="log_euclidean").fit(X) for X in (flat, A))
+    np.testing.assert_array_equal(from_rows.transform(A), from_matrices.transform(flat))
+    with pytest.raises(ValueError, match=r"Matrix 2 of X is not symmetric"):
+        KernelPGA(2, kernel="log_euclidean").fit(np.eye(9)[[0, 4, 1]] + np.eye(3).ravel())
+    with pytest.raises(ValueError, match=r"square matrices, shape \(n, d, d\); got shape \(4, 5\)"):
+        KernelPGA(2, kernel="log_euclidean").fit(np.ones((4, 5)))

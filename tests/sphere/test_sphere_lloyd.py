@@ -4,24 +4,14 @@ import numpy as np
 import pytest
 
 from laws_cluster import same_partition
-from laws_kmeans import (
-    cloud,
-    every_kind,
-    geometry,
-    naive_hyperspherical_k_means,
-    random_labels,
-)
+from laws_kmeans import cloud, every_kind, geometry, naive_hyperspherical_k_means, random_labels
 from laws_sphere import DTYPES, cap, slow_gradient, unit
 from orthodrome._core.status import Status
 from orthodrome.gram import DenseGram
 from orthodrome.kernels import Gaussian
 from orthodrome.sphere import karcher_mean
 from orthodrome.sphere import lloyd as module
-from orthodrome.sphere.lloyd import (
-    Centers,
-    GeodesicCenters,
-    lloyd,
-)
+from orthodrome.sphere.lloyd import Centers, GeodesicCenters, lloyd
 
 
 def run_of(centers, labels, k, max_iter=300):
