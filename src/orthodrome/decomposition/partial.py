@@ -103,7 +103,11 @@ class PartialFit:
         rows = ArrayRows.of(X, serial=not fitted.threadsafe)
         radius = geometry.radius_of(fitted, rows)
         scale = 1.0 / (radius or 1.0)
-        anchors = plan.solver.anchors_of(fitted, rows, plan.k, sample_weight=w, scale=scale)
+        solver = plan.solver
+        if isinstance(solver.anchors, str) and solver.anchors == "auto":
+            # the anchors stay for all later batches, so they are worth the longer choice
+            solver = replace(solver, anchors="rpcholesky")
+        anchors = solver.anchors_of(fitted, rows, plan.k, sample_weight=w, scale=scale)
         state = PartialFit(self.n_seen, kernel=fitted, anchors=anchors, radius=radius)
         if geometry.on_sphere:
             sample, counts = rows.spread(_BASE_SAMPLE, w)

@@ -52,7 +52,7 @@ class Nystroem(Solver):
     anchors : {"auto", "rpcholesky", "uniform", "k-means++"} or array-like, default="auto"
         How to choose anchors, see :func:`~orthodrome.coordinates.choose_anchors`; or a 1-D array of
         row numbers; or an array of points (in an estimator only). "auto" draws them uniformly where
-        that is about as good as rpcholesky, which takes longer.
+        that is about as good as rpcholesky, which takes longer; `partial_fit` takes rpcholesky.
     tol : float, optional
         Stop once the trace of the residual, :math:`\operatorname{tr}(K - FF^\top)`, is at most tol
         times the trace of K. Default: use all `n_anchors`.
