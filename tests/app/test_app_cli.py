@@ -5,8 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -19,27 +17,10 @@ pytest.importorskip("pandas")
 from orthodrome.app.models import option_text
 from orthodrome.app.streams import printable, progress
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "orthodrome", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-        **options,
-    )
-
-
-def assert_one_line(stderr):
-    assert "Traceback" not in stderr
-    assert len(stderr.strip().splitlines()) == 1, stderr
-
 
 def test_version():
-    result = run("--version")
+    command = [sys.executable, "-m", "orthodrome", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == f"orthodrome {orthodrome.__version__}\n"
 
@@ -106,7 +87,8 @@ def test_errors_are_one_line_and_a_code(monkeypatch, capsys, error, code, line):
     assert app.main(["predict", "model", "data.csv"]) == code
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert_one_line(printed.err)
+    assert "Traceback" not in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
     assert printed.err.strip().startswith(line)
     if isinstance(error, KeyError):
         monkeypatch.setenv("ORTHODROME_DEBUG", "1")
@@ -209,14 +191,6 @@ def test_demo_prints_the_path_of_its_page(monkeypatch, capsys, tmp_path):
     assert calls == ["here", "here"]
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("demo", "--nonsense"), ("demo", "--out")])
-def test_invalid_command_lines(arguments, capsys):
-    assert app.main(arguments) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "Error" in captured.err
-
-
 @pytest.mark.parametrize("debug", ["", "1"])
 def test_missing_module_of_a_command_is_one_line(debug):
     code = (
@@ -251,15 +225,6 @@ def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, enco
     printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
     assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
     assert b"--sigma \\u03c3: give a number" in printed["stderr"]
-
-
-def test_the_extra_cli_brings_all_that_commands_need():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    assert "orthodrome[plot,image]" in extras["cli"]
-    brought = " ".join(extras["cli"] + extras["plot"] + extras["image"])
-    needed = "typer rich pandas pyarrow matplotlib scikit-image PyWavelets"
-    assert [name for name in needed.split() if name not in brought] == []
 
 
 @pytest.mark.parametrize(

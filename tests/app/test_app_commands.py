@@ -327,11 +327,6 @@ BAD = {
         ("embed", "leaves.tps", "--links", "links.txt"),
         *(1, ["links.txt, line 2: '3 11'", "called 1 to 10"]),
     ),
-    "missing landmark": (
-        ("embed", "gaps.tps"),
-        *(1, ["gaps.tps: 1 of", "--missing drop", "--missing estimate"]),
-    ),
-    "missing value": (("embed", "holes.csv"), 1, ["holes.csv, line 3", "girth", "--missing drop"]),
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
@@ -360,8 +355,6 @@ BAD = {
     "small image": (("denoise", "small.png"), 1, ["small.png", "3 x 3", "--patch-size"]),
     "out is a file": (("embed", "trees.csv", *KIND, "--out", "trees.csv"), 1, ["trees.csv"]),
     "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["is not one of", "kpga"]),
-    "no components": (("embed", "trees.csv", "-q", "0"), 2, ["Error"]),
-    "not a number": (("cluster", "trees.csv", "-k", "many"), 2, ["Error"]),
     "seed": (("classify", "trees.csv", "--seed", 2**32), 2, ["4294967295"]),
     "empty table": (("predict", "model", "trees.csv", "--out", ""), 2, ["the name is empty"]),
     "empty folder": (("embed", "trees.csv", "--out", ""), 2, ["the name is empty"]),
@@ -385,7 +378,6 @@ def test_bad_input(trees, leaves, here, run, case):
     write_csv(here / "far.csv", ["a", "b"], [[k, "-1e300" if k % 2 else "1e300"] for k in range(9)])
     write_csv(here / "holes.csv", ["height", "girth"], [[1, 2], [3, ""], [4, 5]])
     write_csv(here / "unlabelled.csv", [*columns, "kind"], [[*X[0], ""]])
-    (here / "gaps.tps").write_text("LM=3\n1 2\nNA NA\n3 4\nID=a\nLM=3\n1 2\n3 4\n5 7\nID=b\n")
     (here / "links.txt").write_text("1 2\n3 11\n")
     before = sorted(path.name for path in here.iterdir())
     arguments, code, words = BAD[case]
@@ -532,14 +524,6 @@ def test_every_method_has_a_reference_that_exists():
     found = {results._key(method()) for method in models._METHODS.values()} - {""}
     assert found <= set(results.references())
     assert {name for _, name in results._NAMES.values()} - {""} <= set(results.references())
-
-
-def test_folds_are_not_used_for_training(here, run):
-    rng = np.random.default_rng(0)
-    rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
-    file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
-    options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
-    assert json.loads(run("classify", file, *options).out)["accuracy"] < 0.8
 
 
 def test_rows_of_an_unknown_class(trees, here, run):

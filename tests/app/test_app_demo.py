@@ -3,14 +3,13 @@
 import html
 import re
 
-import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("skimage")
 
 from browser import external, opened
-from orthodrome.app.demo import leaves, run_demo, texts, textures
+from orthodrome.app.demo import run_demo
 
 SECTIONS = (
     "Shapes: three kinds of leaves",
@@ -73,19 +72,6 @@ def test_page_fits_and_makes_no_requests(browser, page, options):
         assert width <= options["width"]
         assert found.complaints == []
         assert external(found.requests) == []
-
-
-def test_data_are_what_their_names_say():
-    X, kinds = leaves(9)
-    assert X.shape == (9, 12, 2)
-    assert sorted(set(kinds)) == ["beech", "maple", "willow"]
-    matrices, names, patches = textures()
-    assert matrices.shape == (len(names), 5, 5)
-    assert len(patches) == len(names)
-    assert np.linalg.eigvalsh(matrices).min() > 0
-    directions, modules, names = texts()
-    np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1)
-    assert len(modules) == len(names) == len(directions)
 
 
 def test_a_failure_leaves_no_folder_behind(tmp_path):

@@ -47,28 +47,6 @@ def test_facts_of_a_table():
     assert described([[0.0, 1.0], [-0.0, 1.0], [2.0, 3.0]])["n_duplicates"] == 1
 
 
-@needs_pages
-def test_lines_and_json():
-    X = cloud(40)
-    X[:, 0] = 0
-    X[0, 0] = 5e-324  # a spread that underflows
-    info = describe(rows_of(X, labels=["a", "b"] * 20), n_components=2)
-    found = json.loads(json.dumps(info, allow_nan=False))
-    assert found["n"] == found["reach"]["n_rows"] == 40
-    assert found["estimate"]["seconds"] > 0
-    text = "\n".join(description_lines(info))
-    for words in (
-        "40 rows of 8 features",
-        "classes (kind): 2: a 20, b 20",
-        f"sigma {info['sigma']:.6g}",
-        f"{info['reach']['largest_angle']:.0f}° at most",
-        "estimate: embed or cluster takes about",
-        "computed exactly, from the similarities of all pairs of rows",
-    ):
-        assert words in text
-    assert all("\n" not in line and ": " in line for line in description_lines(info))
-
-
 def test_data_in_which_nothing_differs():
     info = describe(rows_of(np.ones((5, 2))))
     assert info["constant_columns"] == ("x1", "x2")

@@ -374,15 +374,6 @@ def tps(with_image=True, same_id=False):
     return text
 
 
-def test_tps(write):
-    data = read_data(write("a.tps", tps()))
-    assert data.kind == "shapes"
-    assert data.X.shape == (3, 3, 2)
-    assert data.ids == ("11", "12", "13")
-    assert data.columns == ("x1", "y1", "x2", "y2", "x3", "y3")
-    assert data.labels is None
-
-
 @pytest.mark.parametrize("pattern", [r"([a-z]+)_\d", r"(\w:).*\\(?P<label>[a-z]+)_"])
 def test_labels_by_a_pattern(write, pattern):
     path = write("a.tps", tps())
@@ -545,13 +536,6 @@ def test_parquet_rejected(tmp_path, monkeypatch):
     rejected(written(["a"], pyarrow.array([], pyarrow.float64())), "has columns but no rows: 'a'")
     monkeypatch.setattr(checks, "available_memory", lambda: 100)
     rejected(written(["a"], numbers), "2 rows, would need about 432 B of memory", "--columns")
-
-
-def test_negative_landmarks_are_missing_unless_kept(write):
-    specimens = [f"LM=3\n1 2\n{x} {x}\n5 6.{i}\nID={i}\n" for i, x in enumerate([3, 4, -1])]
-    path = write("a.tps", "".join(specimens))
-    rejected(path, "1 of 3 specimens have missing landmarks")
-    assert read_data(path, keep_negative=True).X[2, 1].tolist() == [-1, -1]
 
 
 NTS = "1 3L 4 0 DIM=2\na b c\n0 0 1 0\n0 0 2 1\n0 0 1 2\n"

@@ -88,16 +88,6 @@ def test_the_page_makes_no_requests(page):
     assert policy.startswith("default-src 'none'")
 
 
-# ---------------------------------------------------------------------- writing
-
-
-def test_report_is_written_into_a_new_folder(tmp_path):
-    row = Row([Picture("one", PNG, "alt", "caption", 10)])
-    path = report.write_report(tmp_path / "new" / "page.html", "t", [Section("s", [row])])
-    assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert [p.name for p in path.parent.iterdir()] == ["page.html"]
-
-
 # ---------------------------------------------------------------------- drawings
 
 
