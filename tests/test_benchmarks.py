@@ -49,12 +49,6 @@ def row(harness, **changes):
     return harness.Measured(**values | changes)
 
 
-def test_ratio_is_of_medians_and_its_range_of_neighbours(harness):
-    assert row(harness).ratio == 2.0 / 4.0
-    assert row(harness).ratio_range == (1 / 4, 3 / 4)
-    assert row(harness, theirs=[2.0]).ratio_range == (1 / 2, 3 / 2)
-
-
 def test_verdicts(harness, report):
     for changes, said in (
         ({"target": 0.5}, "reached"),

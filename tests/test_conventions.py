@@ -1,4 +1,4 @@
-"""Conventions of scikit-learn on every estimator: metadata routing, set_output, HTML."""
+"""Metadata routing of every estimator."""
 
 import inspect
 
@@ -10,24 +10,17 @@ from sklearn.preprocessing import StandardScaler
 
 import laws_persist as laws
 from orthodrome.kernels import Gaussian
-from orthodrome.preprocessing import TableCleaner
 
 X, NEW, LABELS = laws.data_for("gaussian")
 WEIGHTS = np.linspace(0.5, 2.0, len(X))
-TRANSFORMERS = [
-    name for name in laws.ESTIMATORS if hasattr(laws.ESTIMATORS[name](None), "transform")
-]
-
-every_estimator = pytest.mark.parametrize("name", laws.ESTIMATORS)
-quietly = pytest.mark.filterwarnings("ignore")
 
 
 def made(name):
     return laws.ESTIMATORS[name](Gaussian(2.0))
 
 
-@quietly
-@every_estimator
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", laws.ESTIMATORS)
 def test_a_pipeline_routes_weights(name):
     """Weights arrive where they are requested, and nowhere else."""
     takes_weights = "sample_weight" in inspect.signature(made(name).fit).parameters
@@ -48,27 +41,3 @@ def test_a_pipeline_routes_weights(name):
             direct = made(name).fit(scaler.fit_transform(X), LABELS, sample_weight=weights)
             found, expected = (laws.outputs(one, NEW, False) for one in (routed, direct))
             laws.assert_same_answers(found, expected, 1e-12)
-
-
-@quietly
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-@pytest.mark.parametrize("name", [*TRANSFORMERS, "TableCleaner"])
-def test_set_output_gives_data_frames(name, library):
-    frames = pytest.importorskip(library)
-    make = TableCleaner if name == "TableCleaner" else lambda: made(name)
-    rows = frames.DataFrame({f"x{i}": column for i, column in enumerate(X.T)})
-    model = make().set_output(transform=library).fit(rows)
-    found = model.transform(rows)
-    assert isinstance(found, frames.DataFrame)
-    assert list(found.columns) == list(model.get_feature_names_out())
-    plain = make().set_output(transform="default").fit(rows).transform(rows)
-    np.testing.assert_array_equal(found.to_numpy(), np.asarray(plain))
-
-
-@quietly
-@every_estimator
-def test_notebooks_show_a_diagram(name):
-    model = made(name)
-    assert name in model._repr_html_()
-    assert "Fitted" in model.fit(X, LABELS)._repr_html_()
-    assert name in make_pipeline(StandardScaler(), model)._repr_html_()

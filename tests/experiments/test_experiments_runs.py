@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sklearn.metrics import confusion_matrix
 
 from experiment_scripts import experiment_modules
 from orthodrome import HypersphericalKMeans, KernelPCA, NestedSpheresClassifier
@@ -144,45 +143,7 @@ def test_kpga_flat_mixture_keeps_the_likeliest_start(modules):
     assert clustering_error(np.repeat([0, 1, 2], 30), model.predict(Z)) < 0.05
 
 
-@uses("kpga.sphere")
-def test_kpga_eigenvalues_on_the_sphere(modules):
-    draw = modules.sphere.one_draw(8.8, 3)
-    X = make_von_mises_fisher(200, 100, 2, 8.8, random_state=3)
-    mean = X.mean(axis=0) / np.linalg.norm(X.mean(axis=0))
-    for _ in range(60):  # the Karcher mean by plain steps
-        cosines = X @ mean
-        angles = np.arccos(cosines)
-        logs = (angles / np.sin(angles))[:, None] * (X - cosines[:, None] * mean)
-        step = logs.mean(axis=0)
-        mean = mean * np.cos(np.linalg.norm(step)) + np.sinc(np.linalg.norm(step) / np.pi) * step
-    flat = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
-    sphere = np.linalg.eigvalsh(logs.T @ logs / len(X))[::-1]
-    for method, values, n in (("kPCA", flat, 3), ("kPGA", sphere, 2)):
-        own = [draw[8.8, method, place] for place in range(1, n + 1)]
-        np.testing.assert_allclose(own, values[:n], atol=1e-12)
-
-
 # ---------------------------------------------------------------------------- KRRC
-
-
-@uses("krrc.passiflora")
-def test_krrc_measures(modules):
-    rng = np.random.default_rng(0)
-    y = rng.integers(4, size=60)
-    predicted = np.where(rng.random(60) < 0.7, y, rng.integers(4, size=60))
-    table = confusion_matrix(y, predicted)
-    true = np.diag(table)
-    false_positive, false_negative = table.sum(axis=0) - true, table.sum(axis=1) - true
-    precision, recall = true / (true + false_positive), true / (true + false_negative)
-    p, r = precision.mean(), recall.mean()
-    expected = {
-        "precision": p,
-        "recall": r,
-        "F1 of means": 2 * p * r / (p + r),
-        "F1": np.mean(2 * precision * recall / (precision + recall)),
-        "accuracy": np.mean((60 - false_positive - false_negative) / 60),
-    }
-    assert modules.passiflora.measured(y, predicted) == pytest.approx(expected)
 
 
 # ---------------------------------------------------------------------------- RKHS-GEO
