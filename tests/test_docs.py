@@ -1,6 +1,5 @@
 """The documentation is complete and its code runs. `make docs` checks links and formulas."""
 
-import ast
 import doctest
 import importlib
 import importlib.util
@@ -19,7 +18,6 @@ import orthodrome
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-EXAMPLES = sorted((ROOT / "examples").glob("*/plot_*.py"))
 # Written by the build: the gallery, copies of pages from elsewhere, stubs of the API.
 GENERATED = ("_build", "gallery", "repository", "api/generated", "api/backreferences")
 PAGES = sorted(
@@ -84,21 +82,6 @@ def test_api_pages_list_exactly_the_public_names():
     }
     assert {public[each] for each in set(public) - set(listed)} == set()
     assert {listed[each] for each in set(listed) - set(public)} == set()
-
-
-# ------------------------------------------------------------------------ examples
-
-
-def test_examples_have_titles_and_are_linked():
-    texts = [page.read_text(encoding="utf-8") for page in MARKDOWN]
-    for example in EXAMPLES:
-        docstring = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8")))
-        title, line, empty, *text = docstring.split("\n")
-        assert (line, empty) == ("=" * len(title), ""), name_of(example)
-        assert text, name_of(example)
-        assert (example.parent / "GALLERY_HEADER.rst").is_file(), name_of(example)
-        link = f"gallery/{example.parent.name}/{example.stem}.rst"
-        assert any(link in page for page in texts), f"no page of docs links to {link}"
 
 
 # ------------------------------------------------------------------------ code of the pages

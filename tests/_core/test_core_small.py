@@ -1,8 +1,5 @@
 """Sizes in bytes, seeds, the description of the machine, and the place of warnings."""
 
-import ast
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -10,11 +7,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import orthodrome
 from orthodrome import KernelPCA
 from orthodrome._core.deprecation import renamed_parameter
 from orthodrome._core.memory import format_bytes, parse_bytes
-from orthodrome._core.random import as_random_state, draw_seeds, one_seed
 from orthodrome.eigen import Krylov
 
 # Sizes --------------------------------------------------------------------------------------------
@@ -47,25 +42,6 @@ def test_sizes():
         assert format_bytes(size) == text
 
 
-# Seeds --------------------------------------------------------------------------------------------
-
-
-def test_seeds():
-    assert one_seed(np.int64(7)) == 7
-    assert type(one_seed(np.int64(7))) is int
-    expected = np.random.RandomState(7).random_sample()
-    assert as_random_state(7, "me").random_sample() == expected
-    state = np.random.RandomState(0)
-    assert as_random_state(state, "me") is state
-    for source in (state, np.random.default_rng(0), None):  # generators advance
-        assert one_seed(source) != one_seed(source)
-    assert draw_seeds(None, 2, "me") != draw_seeds(None, 2, "me")
-    assert len(set(draw_seeds(0, 50, "me"))) == 50
-    for bad in ("seed", -1, 1.5, True):
-        with pytest.raises(ValueError, match="random_state of me must be an integer"):
-            as_random_state(bad, "me")
-
-
 # Warnings -----------------------------------------------------------------------------------------
 
 
@@ -78,21 +54,6 @@ def test_warnings_point_at_the_line_of_the_user(steps, method):
             np.random.default_rng(0).normal(size=(60, 3))
         )
     assert {warning.filename for warning in caught} == {__file__}
-
-
-def test_every_warning_uses_warn_user():
-    """A stack level that is counted by hand is wrong after the next change."""
-    package = Path(orthodrome.__file__).parent
-    direct = [
-        path.relative_to(package).as_posix()
-        for path in sorted(package.rglob("*.py"))
-        if "warnings.warn" in (source := path.read_text(encoding="utf-8"))
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Attribute)
-        and node.attr == "warn"
-        and getattr(node.value, "id", "") == "warnings"
-    ]
-    assert direct == ["_core/warn.py"]
 
 
 # Deprecation --------------------------------------------------------------------------------------

@@ -526,6 +526,14 @@ def test_every_method_has_a_reference_that_exists():
     assert {name for _, name in results._NAMES.values()} - {""} <= set(results.references())
 
 
+def test_folds_are_not_used_for_training(here, run):
+    rng = np.random.default_rng(0)
+    rows = [[*x, "ab"[k % 2]] for k, x in enumerate(rng.standard_normal((40, 3)))]
+    file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
+    options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
+    assert json.loads(run("classify", file, *options).out)["accuracy"] < 0.8
+
+
 def test_rows_of_an_unknown_class(trees, here, run):
     X, names = blobs(12, seed=1)
     names[:2] = "elm"

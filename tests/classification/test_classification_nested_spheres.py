@@ -132,18 +132,6 @@ def test_ties_go_to_the_largest_power_and_no_scores_remain():
     assert not hasattr(model.set_params(p=2.0).fit(X, y), "cv_scores_")
 
 
-def test_folds_of_a_gram_matrix():
-    X, y = three_classes(15)
-    options = {"p": "cv", "ps": (1.5, 2.0), "cv": 2, "sphere": "great"}
-    model = estimator(2, **options).fit(X, y)
-    found = estimator(2, **{**options, "kernel": "precomputed"}).fit(KERNEL(X), y)
-    np.testing.assert_allclose(found.cv_scores_, model.cv_scores_)
-    new = three_classes(20, seed=1)[0]
-    np.testing.assert_allclose(
-        found.decision_function(KERNEL(new, X)), model.decision_function(new), atol=1e-3
-    )
-
-
 def test_folds_are_at_most_the_points_of_the_smallest_class():
     X, y = three_classes(12)  # 6, 4 and 2 points
     model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
@@ -181,15 +169,6 @@ def test_as_many_anchors_as_the_rank_give_the_exact_classifier(p):
     assert found.decomposition_.n_anchors_ == X.shape[1]
     assert found.p_ == exact.p_
     np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=1e-3)
-
-
-def test_anchors_need_less_memory():
-    X, y = load_digits(return_X_y=True)
-    options = {"kernel": "gaussian", "memory_budget": "8MiB", "random_state": 0}
-    with pytest.raises(ValueError, match=r"Gram matrix of 600 points.* 8 MiB.*n_anchors"):
-        estimator(10, **options).fit(X[:600], y[:600])
-    model = estimator(10, n_anchors=100, **options).fit(X[:600], y[:600])
-    assert model.score(X[600:1200], y[600:1200]) > 0.85
 
 
 # ------------------------------------------------------------------ data and errors

@@ -113,10 +113,7 @@ def test_weights_that_are_not_counts(laplacian):
 
 
 BAD = [
-    *[(kind, {"init": "kmeans"}, r"init of \w+KMeans must be one of 'k-means") for kind in KINDS],
     *[(kind, {"init": np.ones((3, 2))}, r"init of .*2 features.* 3") for kind in KINDS],
-    *[("flat", {"init": init}, "init of KernelKMeans") for init in (np.ones(3), None, 3)],
-    ("flat", {"init": np.full((3, 3), np.nan)}, "init of .*NaN"),
     ("flat", {"init": np.ones((2, 3))}, "init of .* must have n_clusters=3 rows; got 2"),
     ("intrinsic", {"init": "bounding-box"}, "init of .* must be one of"),
     (
@@ -124,7 +121,6 @@ BAD = [
         {"kernel": "precomputed", "init": blobs(3)},
         "init of .* if the kernel is prec",
     ),
-    ("preimage", {"centers": "mean"}, "centers of Hyper.* must be one of 'preimage', 'intrin"),
     *[
         ("preimage", {"kernel": kernel}, "needs a radial kernel .*intrinsic")
         for kernel in ("linear", "precomputed", Log(), Normalized(Gaussian(sigma=1.0)))

@@ -72,15 +72,6 @@ def test_the_estimate_is_the_error_of_kernel_pca_for_large_data():
         assert 0 < risk.divergence < 0.5
 
 
-def test_cleaning_is_transform_and_inverse_transform():
-    _, points = curve()
-    model = KernelPCA(10, Gaussian(2.0)).fit(points)
-    expected = model.inverse_transform(model.transform(points))
-    found, n_unconverged = clean(model, points, tol=1e-8)
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert n_unconverged == 0
-
-
 @pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Matern(2.5, 2.0)])
 def test_fewer_components_are_those_of_a_smaller_model(kernel):
     _, points = curve()

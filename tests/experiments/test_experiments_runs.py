@@ -143,9 +143,6 @@ def test_kpga_flat_mixture_keeps_the_likeliest_start(modules):
     assert clustering_error(np.repeat([0, 1, 2], 30), model.predict(Z)) < 0.05
 
 
-# ---------------------------------------------------------------------------- KRRC
-
-
 # ---------------------------------------------------------------------------- RKHS-GEO
 
 

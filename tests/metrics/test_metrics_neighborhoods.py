@@ -19,7 +19,6 @@ from orthodrome.kernels import (
     Polynomial,
     Power,
     Radial,
-    Spherical,
     Wave,
 )
 from orthodrome.metrics import (
@@ -169,15 +168,6 @@ def test_names_fitted_kernels_and_sparse_data():
         )
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(sigma=1e-3), Exponential(sigma=1e-4), Spherical(1e-3)])
-def test_kernel_values_of_zero(kernel):
-    X, E = data(), data(d=2, seed=1)
-    K = kernel.fit(X)(X)
-    np.testing.assert_array_equal(K, np.eye(N))
-    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
-    assert_both(euclidean(X), euclidean(E), X, E, kernel=kernel)
-
-
 def test_origin_scale_and_order_of_rows_do_not_matter():
     X, E = data(), data(d=2, seed=1)
     expected = neighborhood_preservation(X, E)
@@ -270,21 +260,3 @@ def test_area_by_hand():
     assert neighborhood_area(Q) == pytest.approx(expected, rel=1e-14)
     assert neighborhood_area(Q, scale="linear") == pytest.approx(sum(R) / 3, rel=1e-14)
     assert isinstance(neighborhood_area(Q), float)
-
-
-@pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"embedding": data(N - 1)}, f"one row per row of X, {N}; got {N - 1}"),
-        ({"X": data(1), "embedding": data(1)}, "at least two points; got 1"),
-        ({"metric": "precomputed"}, r"a matrix of distances, must be a square matrix; got shape"),
-        ({"metric": "precomputed", "embedding": data(N, N)}, "a matrix of distances, must be symm"),
-        ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None if X is a Gram"),
-        ({"X": 1e200 * data()}, "so large that their squares overflow"),
-    ],
-)
-def test_invalid_input(function, arguments, message):
-    arguments = {"X": data(), "embedding": data(d=2, seed=1), **arguments}
-    with pytest.raises(ValueError, match=message):
-        function(arguments.pop("X"), arguments.pop("embedding"), **arguments)
