@@ -107,6 +107,8 @@ def test_wide_data():
     around = np.linspace(0, 5, 40)
     wide = described(np.column_stack([np.cos(around), np.sin(around)]))
     assert wide["reach"]["largest_angle"] > 90
+    line = f"{wide['reach']['largest_angle']:.0f}° at most"
+    assert line in "\n".join(description_lines(wide))
     assert "larger bandwidth" in wide["reach"]["meaning"]
     data = rows_of(cloud(60))
     reach = _reach(Gaussian(sigma=0.05).fit(data.X), data, [])
