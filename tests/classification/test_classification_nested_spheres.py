@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from laws_classification import KERNEL, gaussian, three_classes
-from orthodrome import KernelPNS, NestedSpheresClassifier
+from orthodrome import NestedSpheresClassifier
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
@@ -57,20 +57,6 @@ def test_features(sphere, n_features):
     found = model.features_of(X)
     np.testing.assert_allclose(found, scores / chain.scales[n_features - 1], rtol=1e-9)
     np.testing.assert_allclose(found, model.features_, atol=1e-9)
-
-
-def test_the_number_of_features():
-    X, y = three_classes(12)
-    model = estimator(100).fit(X, y)
-    assert model.n_components_ == model.decomposition_.nested_spheres_.n_modes == 11
-    np.testing.assert_allclose(model.features_, model.decomposition_.residuals_, atol=1e-12)
-    paper = estimator(100, features="paper").fit(X, y)
-    np.testing.assert_allclose(paper.features_, paper.decomposition_.residuals_[:, 1:], atol=1e-12)
-    chain = KernelPNS(kernel=KERNEL).fit(X).nested_spheres_
-    for circle, most in ((True, 11), (False, 10)):
-        for n in (0, most + 1):
-            with pytest.raises(ValueError, match=f"n_features must be from 1 to {most}; got {n}"):
-                chain.features(np.eye(1, 12), n, circle=circle)
 
 
 @every_kind
@@ -130,20 +116,6 @@ def test_ties_go_to_the_largest_power_and_no_scores_remain():
     np.testing.assert_array_equal(model.cv_scores_, 1.0)
     assert model.p_ == 2.0
     assert not hasattr(model.set_params(p=2.0).fit(X, y), "cv_scores_")
-
-
-def test_folds_are_at_most_the_points_of_the_smallest_class():
-    X, y = three_classes(12)  # 6, 4 and 2 points
-    model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
-    single = estimator(2, p="cv", ps=(2.0,)).fit(X[:11], y[:11])
-    folds = list(StratifiedKFold(2).split(X, y))
-    parts = [(estimator(2).fit(X[train], y[train]), test) for train, test in folds]
-    expected = np.mean([part.score(X[test], y[test]) for part, test in parts])
-    np.testing.assert_allclose(model.cv_scores_, expected)
-    for given in (StratifiedKFold(2), folds):
-        again = estimator(2, p="cv", ps=(2.0,), cv=given).fit(X, y)
-        np.testing.assert_array_equal(again.cv_scores_, model.cv_scores_)
-    assert single.p_ == 2.0
 
 
 def test_points_without_a_place_count_as_errors():

@@ -6,23 +6,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
-from laws_clusterings import estimator, every_clustering, hard, placed
+from laws_clusterings import estimator, every_clustering, placed
 from laws_kmeans import KINDS, cloud
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Log, Normalized
 
 # ------------------------------------------------------------------ degenerate data
-
-
-@hard
-def test_fewer_points_than_clusters(kind):
-    for X, weights in ((blobs(4), None), (blobs(9), np.arange(9) < 4)):
-        with pytest.raises(ValueError, match=r"n_clusters=5 .*must not exceed .* n_samples=4"):
-            estimator(kind, 5).fit(X, sample_weight=weights)
-    inits = ("k-means++", "farthest-first", "random", blobs(4)) if kind in KINDS else (None,)
-    for init in inits:
-        model = estimator(kind, 4, **({} if init is None else {"init": init})).fit(blobs(4))
-        assert sorted(model.labels_) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(

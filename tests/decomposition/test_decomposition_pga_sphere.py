@@ -5,11 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from laws_decomposition import assert_same, directions, every_solver, held_out, training
+from laws_decomposition import assert_same, directions, every_solver, training
 from laws_sphere import unit
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
-from orthodrome.kernels import FromCallable, Gaussian
 from orthodrome.sphere import karcher_mean
 
 K = 3
@@ -19,25 +18,6 @@ every_method = pytest.mark.parametrize("method", ["transform", "score"])
 
 def linear(rows, **options):
     return KernelPGA(**{"n_components": K, "kernel": "linear"} | options).fit(rows)
-
-
-@pytest.mark.parametrize("factor", [1e-100, 1e-3, 4.0, 9.0, 1e100])
-@every_solver
-def test_a_constant_length_is_divided_out(solver, factor):
-    X, new = training(), held_out()
-    kernel = Gaussian(sigma=3.0).fit(X)
-    called = FromCallable(lambda A, B: factor * Gaussian(sigma=3.0)(A, B))
-    K_train, K_new = factor * kernel(X), factor * kernel(new, X)
-    plain = KernelPGA(K, kernel=kernel, **solver).fit(X)
-    for given, inputs, news in ((called, X, new), ("precomputed", K_train, K_new)):
-        scaled = KernelPGA(K, kernel=given, **solver).fit(inputs)
-        for name in ("eigenvalues_", "embedding_", "mean_", "mean_cosines_", "dual_coef_"):
-            assert_same(getattr(scaled, name), getattr(plain, name), 1e-9)
-        assert_same(scaled.explained_variance_ratio_, plain.explained_variance_ratio_, 1e-10)
-        assert scaled.geodesic_variance_ == pytest.approx(plain.geodesic_variance_, rel=1e-10)
-        assert_same(scaled.transform(inputs), plain.embedding_, 1e-9)
-        assert_same(scaled.transform(news), plain.transform(new), 1e-9)
-        assert scaled.score(news) == pytest.approx(plain.score(new), rel=1e-9)
 
 
 def test_unit_vectors_may_have_been_float32():

@@ -63,18 +63,6 @@ def assert_nothing_is_cut(figure):
 # ------------------------------------------------------------------ specimens of classes
 
 
-def test_a_panel_for_each_class_with_its_number(leaves):
-    X, names = leaves
-    figure = plots.shapes(X, names)
-    classes, counts = np.unique(names, return_counts=True)
-    expected = [f"{name} ({count})" for name, count in zip(classes, counts, strict=True)]
-    assert [ax.get_title() for ax in figure.axes] == expected
-    assert [len(specimens(ax)) for ax in figure.axes] == counts.tolist()
-    assert len({specimens(ax)[0].get_color() for ax in figure.axes}) == 3
-    (ax,) = plots.shapes(X).axes
-    assert (ax.get_title(), len(specimens(ax))) == ("", 45)
-
-
 @every_form
 def test_specimens_are_aligned_to_the_overall_mean(leaves, form):
     X, names = leaves
