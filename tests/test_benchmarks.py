@@ -71,9 +71,6 @@ def test_peak_memory_is_measured(harness):
         harness.peak_anonymous_memory("", "1 / 0")
 
 
-# ------------------------------------------------------------------------ the files run
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_benchmarks_run_through(name):

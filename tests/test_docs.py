@@ -38,9 +38,6 @@ def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-# ------------------------------------------------------------------------ API pages
-
-
 def test_every_public_name_is_on_an_api_page():
     """The build checks that listed names exist."""
     pages = [page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst")]

@@ -82,9 +82,6 @@ def test_parameters(kind):
             check(value, name="p", owner="Owner")
 
 
-# Matrices and labels ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n", [3, 2500])  # the second is checked in more than one piece
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_symmetry(n, dtype):

@@ -12,8 +12,6 @@ from orthodrome._core.deprecation import renamed_parameter
 from orthodrome._core.memory import format_bytes, parse_bytes
 from orthodrome.eigen import Krylov
 
-# Sizes --------------------------------------------------------------------------------------------
-
 SIZES = {
     **{"2GiB": 2 * 2**30, "512MiB": 512 * 2**20, "1.5 kB": 1500, "  3 mb ": 3_000_000},
     **{".5KiB": 512, "1TB": 10**12, "2tib": 2 * 2**40, "7": 7, "7B": 7, "1e9": 10**9},
@@ -40,9 +38,6 @@ def test_sizes():
             parse_bytes(bad, "budget")
     for size, text in TEXTS.items():
         assert format_bytes(size) == text
-
-
-# Warnings -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["alone", "in a pipeline"])

@@ -158,9 +158,6 @@ def test_control_characters_are_escaped():
     )
 
 
-# ---------------------------------------------------------------------- progress
-
-
 def test_progress_without_a_terminal_is_plain_lines(capsys):
     with progress(quiet=False) as report:
         report(0.0, "first")

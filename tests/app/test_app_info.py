@@ -229,9 +229,6 @@ def test_landmark_files_are_described(info):
     assert "data: 20 rows" in text
 
 
-# ---------------------------------------------------------------------------- recommended method
-
-
 def test_info_does_what_compare_does():
     """Same rows, same scale, same rule."""
     data = rows_of(cloud(40, d=3) * [1, 1, 100], labels=["a", "b"] * 20)
@@ -298,9 +295,6 @@ def test_what_cannot_run_is_not_estimated(monkeypatch):
     monkeypatch.setattr("orthodrome.app.info.available_memory", lambda: 1000)
     info = describe(rows_of(cloud(40)), n_components=2)
     assert any("sample of the rows" in advice for advice in info["advice"])
-
-
-# ---------------------------------------------------------------------------- machine
 
 
 def test_memory_of_this_machine(monkeypatch, tmp_path):

@@ -328,9 +328,6 @@ def test_npz(tmp_path):
     assert np.array_equal(read_data(path, columns=["b"]).X, [[0], [1]])
 
 
-# ---------------------------------------------------------------------------- parquet
-
-
 def test_parquet(tmp_path, write):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -127,9 +127,6 @@ def test_points_without_a_place_count_as_errors():
         assert model.cv_scores_[0] in allowed
 
 
-# ------------------------------------------------------------------ anchors
-
-
 @pytest.mark.parametrize("p", [2.0, "cv"])
 def test_as_many_anchors_as_the_rank_give_the_exact_classifier(p):
     X, y = three_classes(40)

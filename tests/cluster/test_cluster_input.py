@@ -149,9 +149,6 @@ def test_non_convergence_is_one_warning(kind):
         assert np.all(np.isfinite(placed(model, X)))
 
 
-# ------------------------------------------------------------------ laws
-
-
 @every_clustering
 def test_numbers_of_clusters_and_seeds(kind):
     """Clusters are numbered by their first point in sorted order; a seed decides random starts."""

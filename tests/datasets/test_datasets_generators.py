@@ -118,9 +118,6 @@ def test_noise_has_the_standard_deviation_asked_for():
     assert abs((noisy - clean).std() - 0.3) < error
 
 
-# Landmark shapes ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_landmarks", [3, 10, 40])
 def test_without_variation_shapes_are_their_template(n_landmarks):
     X, y = make_landmark_shapes(40, n_landmarks, 4, variation=0.0, random_state=0)

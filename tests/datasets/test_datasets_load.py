@@ -303,16 +303,10 @@ def test_fingerprint_does_not_depend_on_storage():
     assert arrays_sha256({"data": x, "feature_names": ["a", "b"]}) == arrays_sha256({"data": x})
 
 
-# Names --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("function", [load, path])
 def test_unknown_name_suggests_the_nearest(function):
     with pytest.raises(ValueError, match=r"no data set 'irs'. Did you mean 'iris'\?.*available"):
         function("irs")
-
-
-# Real data ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", available())

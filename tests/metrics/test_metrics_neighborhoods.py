@@ -249,9 +249,6 @@ def test_distances_of_integers_that_tie_are_ranked_by_row_number(levels):
         np.testing.assert_array_equal(neighborhood_preservation(X, **options), 1)
 
 
-# The area -----------------------------------------------------------------------------------------
-
-
 def test_area_by_hand():
     """Four neighbours: R = (4 Q - κ)/(4 - κ) for κ = 1, 2, 3."""
     Q = [0.5, 0.75, 0.8, 1.0]

@@ -22,9 +22,6 @@ def points():
     return np.random.default_rng(0).standard_normal((60, 4))
 
 
-# ---------------------------------------------------------------------- palette
-
-
 # Viénot, Brettel and Mollon (1999): what a dichromat sees, in linear RGB.
 DICHROMACY = {
     "normal": np.eye(3),
@@ -39,9 +36,6 @@ def test_colours_differ_for_every_vision(vision):
     perceived = np.cbrt(np.clip(linear, 0, 1))
     closest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(perceived, 2))
     assert closest > 0.1
-
-
-# ---------------------------------------------------------------------- embedding
 
 
 def test_embedding_draws_every_point_of_each_class_with_labels(points):
@@ -122,9 +116,6 @@ def test_shades_of_images(values, limits, shades):
     png(figure)  # without a warning
     (image,) = figure.axes[0].images
     np.testing.assert_allclose(image.to_rgba(image.get_array())[0, :, 0], shades, atol=0.01)
-
-
-# ---------------------------------------------------------------------- missing packages
 
 
 def test_other_import_errors_of_missing_packages_are_kept(monkeypatch):

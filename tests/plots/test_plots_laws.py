@@ -115,8 +115,6 @@ def test_any_name_is_shown_as_it_is(names):
         assert not any(label.get_parse_math() for label in figure.axes[0].get_yticklabels())
 
 
-# ---------------------------------------------------------------------- invalid arguments
-
 TWO, EYE, CURVE, NAN, INF = np.ones((5, 2)), np.eye(3), {"a": [0.5, 1.0]}, np.nan, np.inf
 MODEL = FIGURES["shape_modes"][1][0]
 SQUARES = np.ones((2, 4, 4))
