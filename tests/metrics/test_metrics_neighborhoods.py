@@ -151,6 +151,8 @@ def test_precomputed_kernels_operators_and_callables(dtype):
     assert_both(high, low, DenseGram(K), E)
     assert_both(high, low, gram_operator(kernel, X, storage="recompute"), E)
     assert_both(high, low, X, E, kernel=lambda A, B: kernel(A, B))
+    with pytest.raises(ValueError, match="kernel must be None if X is a Gram operator"):
+        neighborhood_preservation(DenseGram(K), E, kernel="linear")
 
 
 def test_names_fitted_kernels_and_sparse_data():

@@ -1,5 +1,7 @@
 """Reconstruction errors, eq. (22) of KHA, against the whole matrix."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,13 @@ def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
     least = error / (1 + excess)
     given = {"minimal": factor * least, "projections": root * (A @ K)}
     assert excess_reconstruction_error(factor * K, A / root, **given) == pytest.approx(excess)
+
+
+def test_projections_of_another_shape_and_nan_of_a_kernel():
+    K = np.eye(5)
+    with pytest.raises(ValueError, match=r"the shape .*\(2, 5\); got \(3, 5\)"):
+        reconstruction_error(K, np.ones((2, 5)), projections=np.ones((3, 5)))
+    K[1, 2] = np.nan  # kernel values are not checked before
+    gram = SimpleNamespace(shape=(5, 5), rows=K.__getitem__)
+    with pytest.raises(ValueError, match="row 1 has NaN"):
+        module._residual(gram, np.zeros((1, 5)))

@@ -126,6 +126,14 @@ def test_extreme_scales(scale):
         close(own[:6] / scale, procrustes_align(z, size="own")[:6], 1e-9)
 
 
+def test_overflow_raises():
+    z = landmarks(4)
+    z[2] = 1.5e308 * np.array([1, -1, 1j, -1j, 1])
+    for function in (preshape, centroid_size, riemannian_distance):
+        with pytest.raises(ValueError, match=r"specimen 2 of X are too large: .* Rescale"):
+            function(z)
+
+
 DEFINITIONS = {
     "full": lambda X, Y: np.sqrt(1 - naive_cosines(X, Y) ** 2),
     "partial": lambda X, Y: np.sqrt(2 - 2 * naive_cosines(X, Y)),
