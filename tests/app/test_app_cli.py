@@ -25,14 +25,6 @@ def test_version():
     assert result.stdout == f"orthodrome {orthodrome.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--help",)])
-def test_help_names_the_commands_and_where_to_begin(arguments, capsys):
-    assert app.main(arguments) == 0
-    text = capsys.readouterr().out
-    assert "demo" in text
-    assert "Begin with: orthodrome demo" in text
-
-
 def test_help_does_not_import_the_library():
     code = (
         "import sys; from orthodrome.app import main\n"

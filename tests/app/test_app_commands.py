@@ -493,33 +493,6 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, run, command):
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
-@pytest.mark.parametrize(
-    ("command", "answer", "method", "keys"),
-    [
-        ("embed", "2 coordinates explain", "kernel principal geodesic", ["awate2014kernel"]),
-        ("cluster -k 3", "30 rows of 4 columns form 3 clusters; they agree", "k-means", []),
-        (
-            "classify --cv 3",
-            "of 30 rows of 4 columns are classified",
-            "ridge",
-            ["lee2019extrinsic"],
-        ),
-        ("compare", "Use ", "with principal component analysis,", []),
-    ],
-)
-def test_pages_begin_with_the_answer_and_can_be_cited(
-    trees, here, run, command, answer, method, keys
-):
-    name, *more = command.split()
-    run(name, trees, "--label", "kind", "--out", "page", "--quiet", *more)
-    page = html.unescape((here / "page/report.html").read_text("utf-8"))
-    assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
-    assert re.search(r"</h2>\n<(\w+)", page)[1] == "figure"
-    paper = page.split(">For your paper</h2>")[1].split("</section>")[0]
-    assert method in paper
-    assert re.findall(r"^(?:<.*>)?@\w+\{(\w+),$", paper, re.MULTILINE) == ["orthodrome", *keys]
-
-
 def test_every_method_has_a_reference_that_exists():
     found = {results._key(method()) for method in models._METHODS.values()} - {""}
     assert found <= set(results.references())

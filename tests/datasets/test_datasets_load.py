@@ -224,23 +224,6 @@ def test_an_unknown_home_is_an_error(monkeypatch, name):
         load("iris", data_home=folder if name == "data_home" else None)
 
 
-@pytest.mark.parametrize("function", [load, path])
-def test_absent_file_says_what_to_place_where(monkeypatch, tmp_path, cache, function):
-    monkeypatch.delenv("ORTHODROME_DATA", raising=False)
-    for folder in (tmp_path, None):
-        with pytest.raises(FileNotFoundError) as caught:
-            function("iris", data_home=folder)
-        message = str(caught.value)
-        home = folder or cache
-        expected = [str(home / "uci" / "iris.csv"), "archive.ics.uci.edu/dataset/53"]
-        expected += ["'iris'", "data_home", "ORTHODROME_DATA", "ORTHODROME_CACHE", "CC BY 4.0"]
-        for part in expected:
-            assert part in message
-        with pytest.raises(FileNotFoundError, match=r"experiments/data/convert\.py mnist'"):
-            function("mnist", data_home=folder)
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "content",
     [

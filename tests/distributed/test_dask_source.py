@@ -28,19 +28,6 @@ def source_of(X, kernel=None):
     return as_rows(X, Gaussian() if kernel is None else kernel, KernelPCA())
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-@pytest.mark.parametrize("rows", [1000, 999, 125, 120, 60, 15, 1])  # 1, 2, 8, 9, 17, 67, 50 blocks
-def test_sums_do_not_depend_on_blocks_nor_scheduler(rows, scheduler):
-    X = data()[:50] if rows == 1 else data()
-    with dask.config.set(scheduler=scheduler):
-        source = source_of(da.from_array(X, chunks=(rows, 2)))
-        total, second, _ = source.reduce(moments)
-        assert source.array.numblocks[0] == -(-len(X) // rows)
-        np.testing.assert_allclose(total, X.sum(axis=0), atol=1e-11)
-        np.testing.assert_allclose(second, X.T @ X, atol=1e-10)
-        np.testing.assert_array_equal(source.map(numbers), np.arange(len(X)))
-
-
 def test_weights_of_a_dask_array_spread_rows_as_others_do():
     X = data()
     weights = np.random.default_rng(1).integers(0, 4, size=len(X)).astype(np.float64)

@@ -16,7 +16,6 @@ from published import (
     acclaim,
     connectomes,
     convert,
-    digits,
     leaves,
     r_file,
     source_of,
@@ -42,18 +41,34 @@ def fields_of(name, contents, source=0):
     return read_fields(converted(contents, entry.sources[source], entry), entry)
 
 
-def test_arff_in_an_archive():
-    fields = read("arff_table")
-    assert fields["data"].tolist() == [
-        [63.0278175, 22.55258597, 39.60911701, 40.47523153, 98.67291675, -0.254399986]
-    ]
-    assert fields["target_names"].tolist() == ["Hernia"]
+#: For each converter, fields of its small file: labels, and the first number of each row.
+CONTENTS = {
+    "arff_table": (["Hernia"], [63.0278175]),
+    "pen_digits": (["8"] * 4, [47, 47, 47, 88]),
+    "zip_digits": (["6", "0", "9"], np.float32([-0.631, 1, 0.862]).tolist()),
+    "idx_digits": (["5", "0", "4", "5"], [0, 31, 62, 0]),
+    "face_archive": (["1", "2", "2", "10"], [11, 22, 30, 101]),
+}
+
+
+@pytest.mark.parametrize("parser", CONTENTS)
+def test_labels_and_first_numbers(parser):
+    fields = read(parser)
+    rows = fields["images" if "images" in fields else "data"]
+    labels = fields["target_names"][fields["target"]].tolist()
+    assert (labels, rows.reshape(len(rows), -1)[:, 0].tolist()) == CONTENTS[parser]
+    if "is_test" in fields:
+        assert fields["is_test"].tolist() == [False] * (len(rows) - 1) + [True]
+
+
+def test_both_formats_of_usps_agree():
+    assert arrays_sha256(read("libsvm_digits")) == arrays_sha256(read("zip_digits"))
+
+
+def test_arff_without_data():
     source = Source(("x.arff",), "arff_table")
     with pytest.raises(ValueError, match="no line '@data'"):
         converted([b"@relation x"], source, registry()["vertebral_column_3c"])
-
-
-# Archives -----------------------------------------------------------------------------------------
 
 
 def tar_of(name, content):
@@ -63,33 +78,6 @@ def tar_of(name, content):
         member.size = len(content)
         archive.addfile(member, io.BytesIO(content))
     return stream.getvalue()
-
-
-# Digits -------------------------------------------------------------------------------------------
-
-
-def test_pen_digits():
-    fields = read("pen_digits")
-    assert fields["data"].shape == (4, 16)
-    assert fields["is_test"].tolist() == [False, False, False, True]
-    assert fields["data"][0, :4].tolist() == [47, 100, 27, 81]
-    assert fields["X_test"][0, 0] == 88
-    assert fields["target_names"].tolist() == ["8"]
-
-
-def test_usps_from_both_formats():
-    plain = read("zip_digits")
-    assert plain["data"].dtype == np.float32
-    assert plain["data"][:, 0].tolist() == np.float32([-0.631, 1, 0.862]).tolist()
-    assert plain["target_names"][plain["target"]].tolist() == ["6", "0", "9"]
-    assert arrays_sha256(read("libsvm_digits")) == arrays_sha256(plain)
-
-
-def test_idx():
-    fields, train = read("idx_digits"), digits()[0]
-    np.testing.assert_array_equal(fields["images"], [*train, train[0]])
-    assert fields["target_names"][fields["target"]].tolist() == ["5", "0", "4", "5"]
-    assert len(fields["X_train"]) == 3
 
 
 # Leaves, shapes, matrices -------------------------------------------------------------------------
@@ -165,13 +153,6 @@ def test_motion_set_of_two_trials():
     assert fields["joints"].tolist() == ["root", "upper", "lower", "stump"]
     assert fields["parents"].tolist() == [-1, 0, 1, 0]
     np.testing.assert_array_equal(fields["frames"][:2], fields["frames"][2:])
-
-
-def test_faces_in_an_archive():
-    fields = read("face_archive")
-    assert fields["target_names"][fields["target"]].tolist() == ["1", "2", "2", "10"]
-    assert fields["images"][:, 0, 0].tolist() == [11, 22, 30, 101]
-    assert fields["images"].shape == (4, 2, 3)
 
 
 def test_connectomes_fill_both_triangles():
