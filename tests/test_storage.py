@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from laws_cluster import same_partition
+from laws_decomposition import assert_same
 from orthodrome import (
     GeodesicMixture,
     HypersphericalKMeans,
@@ -161,39 +162,33 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr("orthodrome.rows.local._SMALL", 100)
 
 
-def close(actual, expected, tol):
-    """Compare relative to the largest entry."""
-    expected = np.asarray(expected, dtype=np.float64)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=tol * np.abs(expected).max())
-
-
 def projector(embedding, k):
     basis, _ = np.linalg.qr(np.asarray(embedding, dtype=np.float64)[:, :k])
     return basis @ basis.T
 
 
 def check_components(fitted, expected, new, tol):
-    close(fitted.eigenvalues_, expected.eigenvalues_, tol)
-    close(fitted.explained_variance_ratio_, expected.explained_variance_ratio_, 10 * tol)
+    assert_same(fitted.eigenvalues_, expected.eigenvalues_, tol)
+    assert_same(fitted.explained_variance_ratio_, expected.explained_variance_ratio_, 10 * tol)
     gaps = -np.diff(expected.eigenvalues_) / expected.eigenvalues_[0]
     for k, gap in enumerate(gaps, start=1):
         difference = projector(fitted.embedding_, k) - projector(expected.embedding_, k)
         assert np.linalg.norm(difference) <= tol / gap
     # The last component only gives the gap below the others.
-    close(fitted.transform(new)[:, :K], expected.transform(new)[:, :K], 10 * tol)
+    assert_same(fitted.transform(new)[:, :K], expected.transform(new)[:, :K], 10 * tol)
     # Inner products with the mean: its coefficients over the anchors are ill-conditioned.
     cosines = [
         model.kernel_(new.astype(np.float64), np.asarray(model.X_fit_, dtype=np.float64))
         @ model.mean_
         for model in (fitted, expected)
     ]
-    close(*cosines, 10 * tol)
+    assert_same(*cosines, 10 * tol)
 
 
 def check_clusters(fitted, expected, new, tol):
     for name in ("eigenvalues_", "inertia_", "lower_bound_", "means_", "covariances_"):
         if hasattr(expected, name):
-            close(getattr(fitted, name), getattr(expected, name), 10 * tol)
+            assert_same(getattr(fitted, name), getattr(expected, name), 10 * tol)
     labels = [
         np.append(np.asarray(model.labels_), model.predict(new)) for model in (fitted, expected)
     ]

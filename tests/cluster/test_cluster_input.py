@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
+from laws_classification import gaussian
+from laws_cluster import LAPLACIANS, blobs, graphs_only
 from laws_clusterings import estimator, every_clustering, placed
 from laws_kmeans import KINDS, cloud
 from orthodrome.eigen import Krylov

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from laws_shapes import in_form, three_leaves, two_kinds_of_matrices
 from orthodrome import GeodesicMixture, KernelPCA, KernelPGA, KernelSpectralClustering
 from orthodrome.coordinates import anchor_coordinates, choose_anchors
 from orthodrome.eigen import Nystroem
@@ -27,18 +28,11 @@ def data(n=600, d=5, seed=0):
 
 
 def shapes(n=600, seed=0):
-    """Outlines of seven landmarks in two groups."""
-    rng = np.random.default_rng(seed)
-    groups = np.random.default_rng(9).standard_normal((2, 7, 2))
-    return groups[rng.integers(2, size=n)] + 0.1 * rng.standard_normal((n, 7, 2))
+    return in_form(three_leaves(n, seed, spread=0.1)[0], "points")
 
 
 def matrices(n=600, seed=0):
-    """Covariances in two groups."""
-    rng = np.random.default_rng(seed)
-    scales = np.array([[1.0, 1.0, 1.0], [9.0, 3.0, 0.5]])[rng.integers(2, size=n)]
-    draws = np.sqrt(scales)[:, None, :] * rng.standard_normal((n, 40, 3))
-    return np.swapaxes(draws, 1, 2) @ draws / 40
+    return two_kinds_of_matrices(n, seed)[0]
 
 
 def chunked(X, rows=160):
@@ -74,7 +68,7 @@ MODELS = {
     "ncut": (spectral(laplacian="ncut"), data),
     "kernel-pca": (spectral(laplacian="kernel-pca"), data),
     "njw, krylov": (spectral(solver="krylov"), data),
-    "shapes": (spectral(2, shapes, kernel=VeroneseWhitney()), shapes),
+    "shapes": (spectral(3, shapes, kernel=VeroneseWhitney()), shapes),
     "matrices": (spectral(2, matrices, kernel=LogEuclidean()), matrices),
 }
 SINGLE = ("pca, krylov", "pga, krylov", "pca, anchors", "pga, anchors")
