@@ -118,6 +118,20 @@ def test_ties_go_to_the_largest_power_and_no_scores_remain():
     assert not hasattr(model.set_params(p=2.0).fit(X, y), "cv_scores_")
 
 
+def test_folds_are_at_most_the_points_of_the_smallest_class():
+    X, y = three_classes(12)  # 6, 4 and 2 points
+    model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
+    single = estimator(2, p="cv", ps=(2.0,)).fit(X[:11], y[:11])
+    folds = list(StratifiedKFold(2).split(X, y))
+    parts = [(estimator(2).fit(X[train], y[train]), test) for train, test in folds]
+    expected = np.mean([part.score(X[test], y[test]) for part, test in parts])
+    np.testing.assert_allclose(model.cv_scores_, expected)
+    for given in (StratifiedKFold(2), folds):
+        again = estimator(2, p="cv", ps=(2.0,), cv=given).fit(X, y)
+        np.testing.assert_array_equal(again.cv_scores_, model.cv_scores_)
+    assert single.p_ == 2.0
+
+
 def test_points_without_a_place_count_as_errors():
     X, y = three_classes(20)
     X = np.vstack([X, [[1e4, 0, 0]]])

@@ -155,6 +155,15 @@ def test_commas_have_one_meaning_in_a_file():
         parse("LM=2\n1,5 2,5\n1,5\n")
 
 
+def test_curves_are_kept_apart():
+    for text in (CURVED, CURVED.replace("CURVES", "OUTLINES")):
+        file = parse(text)
+        np.testing.assert_array_equal(file.landmarks, [[[1, 2]]])
+        np.testing.assert_array_equal(file.curves[0][0], [[3, 4], [5, 6]])
+        np.testing.assert_array_equal(file.curves[0][1], [[7, 8]])
+        assert file.scales == [10]
+
+
 @pytest.mark.parametrize("mark", ["NA NA", "nan NaN", "? ?", "-1 -1", "-1 NA", "NA,NA", "-2,5 -3"])
 def test_a_missing_landmark_is_named_or_nan(mark):
     text = f"LM=3\n1 2\n{mark}\n3 0\nID=x"
