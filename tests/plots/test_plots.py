@@ -1,4 +1,4 @@
-"""Palette, embeddings, spectra, curves and rows of images."""
+"""Palette, embeddings, clusters, spectra, curves, neighbourhoods and rows of images."""
 
 import importlib
 import itertools
@@ -13,7 +13,7 @@ from orthodrome.plots._classes import COLORS
 from orthodrome.plots._matplotlib import png, require_matplotlib
 
 pytest.importorskip("matplotlib")
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
 
@@ -116,6 +116,83 @@ def test_shades_of_images(values, limits, shades):
     png(figure)  # without a warning
     (image,) = figure.axes[0].images
     np.testing.assert_allclose(image.to_rgba(image.get_array())[0, :, 0], shades, atol=0.01)
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+def filled(figure):
+    """The scatters that hold points, in the order in which they were drawn."""
+    return [c for c in figure.axes[0].collections if len(c.get_offsets()) and c.get_sizes().size]
+
+
+def test_each_cluster_has_its_points_its_style_and_its_size(points):
+    labels = np.array(["b", "a", "c", "a", "a", "b"] * 10)
+    figure = plots.clusters(points, labels, xlabel="x", ylabel="y")
+    for drawn, same, name in zip(
+        filled(figure), filled(plots.embedding(points, labels)), "abc", strict=True
+    ):
+        np.testing.assert_array_equal(drawn.get_offsets(), points[labels == name][:, :2])
+        assert to_hex(drawn.get_facecolor()[0]) == to_hex(same.get_facecolor()[0])
+        assert len(drawn.get_paths()[0].vertices) == len(same.get_paths()[0].vertices)
+    assert legend_texts(figure) == ["a (30)", "b (20)", "c (10)"]
+    ax = figure.axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+    assert ax.get_legend().get_title().get_text() == "cluster (points)"
+
+
+def test_opacity_shows_membership_and_the_legend_lists_the_largest_clusters(points):
+    labels = np.arange(60) % 20
+    proba = np.where(np.arange(60)[:, None] < 20, 1 / 20, np.eye(20)[labels])
+    figure = plots.clusters(points, labels, proba=proba, centers=points[:20])
+    opacities = np.concatenate([drawn.get_facecolor()[:, 3] for drawn in filled(figure)[:20]])
+    assert sorted(set(opacities.round(2))) == [0.12, 0.85]
+    lines = legend_texts(figure)
+    assert len(lines) == 18
+    assert lines[15:] == ["15 (3)", "faint: unsure", "centre"]
+
+
+# ---------------------------------------------------------------------- neighbourhoods
+
+NAMES = ("kernel PCA", "kernel PGA", "kernel PGA, geodesic")
+
+
+def quality(lowest, n_others=30):
+    return np.linspace(lowest, 1.0, n_others)
+
+
+@pytest.fixture
+def three():
+    return dict(zip(NAMES, map(quality, (0.2, 0.4, 0.6)), strict=True))
+
+
+def test_curves_and_random_line_are_drawn_over_all_sizes(three):
+    figure = plots.neighborhood(three)
+    *lines, random = figure.axes[0].lines
+    for line, (_, row) in zip(lines, three.items(), strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 31))
+        np.testing.assert_array_equal(line.get_ydata(), row)
+    np.testing.assert_allclose(random.get_ydata(), np.arange(1, 31) / 30)
+    assert random.get_linewidth() < min(line.get_linewidth() for line in lines)
+    assert legend_texts(figure) == [*NAMES, "random, κ/(N − 1)"]
+    assert {line.get_marker() for line in figure.axes[0].lines} == {"None"}
+    for scale in ("linear", "log"):
+        ax = plots.neighborhood(three, xscale=scale).axes[0]
+        assert (ax.get_xscale(), ax.get_xlim()) == (scale, (1, 30))
+    assert legend_texts(plots.neighborhood({2: [0.5, 1.0], 3: [0.7, 1.0]}))[:2] == ["2", "3"]
+
+
+@pytest.mark.parametrize("lowest", [0.5, 0.62, 0.9, 0.98, 0.985, 0.9991])
+def test_a_cut_axis_is_stated_and_close_to_the_curves(lowest):
+    figure = plots.neighborhood({"a": quality(lowest), "b": quality(0.5 + lowest / 2)})
+    ax = figure.axes[0]
+    bottom, top = ax.get_ylim()
+    assert 0 < bottom < lowest
+    assert top > 1
+    assert f"axis from {bottom:g} to 1" in ax.get_ylabel()
+    assert lowest - bottom < 0.1 + 1e-6
+    first_visible = np.flatnonzero(np.arange(1, 31) / 30 >= bottom)[0] + 1
+    assert legend_texts(figure)[-1] == f"random, from κ = {first_visible}"
 
 
 def test_other_import_errors_of_missing_packages_are_kept(monkeypatch):
