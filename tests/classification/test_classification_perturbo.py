@@ -146,6 +146,15 @@ def test_the_temperature_maximises_the_likelihood():
     assert residual_temperature(1e6 * residuals, owners, w) == pytest.approx(1e6 * found, rel=1e-8)
 
 
+def test_temperatures_are_bounded():
+    owners, w = np.array([0, 1, 0, 1]), np.ones(4)
+    wrong = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    assert residual_temperature(wrong, owners, w) == pytest.approx(1e4)
+    assert residual_temperature(np.ones((4, 2)), owners, w) == 1.0
+    heavy = residual_temperature(np.array([[0, 1], [0, 1e-4]]), np.zeros(2, int), np.full(2, 1e15))
+    assert heavy == pytest.approx(0.5 * (1 + 1e-4) / 1e4)
+
+
 @pytest.mark.parametrize("options", PERTURBO.values(), ids=list(PERTURBO))
 def test_probabilities_are_calibrated(options):
     X, y = three_classes(150)

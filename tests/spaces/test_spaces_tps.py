@@ -276,3 +276,8 @@ def test_fields_that_could_not_be_read_back_raise(tmp_path, texts, reason):
         write_tps(path, ONE, **texts)
     assert [file.name for file in tmp_path.iterdir()] == ["a.tps"]
     assert path.read_text() == "old"
+
+
+def test_landmarks_are_written_from_complex_numbers(tmp_path):
+    write_tps(tmp_path / "a.tps", POINTS.reshape(2, -1).view(complex))
+    np.testing.assert_array_equal(read_tps(tmp_path / "a.tps").landmarks, POINTS)
