@@ -199,6 +199,12 @@ def test_points_outside_the_subspaces_count_in_the_choice():
     assert not np.allclose(few.loo_scores_, expected)  # the others make a difference
 
 
+def test_small_classes_are_used_whole():
+    X, y = three_classes()
+    whole, part = fit(X, y, alpha=0.1), fit(X, y, alpha=0.1, subspace_size=15, random_state=0)
+    np.testing.assert_array_equal(part.class_residuals(X)[:, 2], whole.class_residuals(X)[:, 2])
+
+
 @pytest.mark.parametrize("scale", ["absolute", "relative"])
 @pytest.mark.parametrize("given_weights", [False, True])
 @pytest.mark.parametrize("class_weight", ["balanced", {"ash": 3.0, "oak": 0.5}], ids=str)

@@ -166,6 +166,17 @@ def test_invalid_samples():
         estimator().sample()
 
 
+def test_corrupt_model():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    K = Gaussian(1.0)(X)
+    weights = np.where(np.arange(12) < 2, 0.0, 1.0)
+    model = GeodesicMixture(2, n_modes=1, kernel="precomputed", random_state=0)
+    model.fit(K, sample_weight=weights)
+    model._columns_ = model._columns_[:-1]
+    with pytest.raises(ValueError, match=r"GeodesicMixture is corrupt: it has 9 .* pga_ has 10"):
+        model.predict(K)
+
+
 # ------------------------------------------------------------------ automatic choices
 
 
