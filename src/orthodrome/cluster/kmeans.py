@@ -22,6 +22,7 @@ from ..base import (
     AnchorAttributes,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     in_given_order,
     last_fit_kept,
     nystroem_or,
@@ -36,7 +37,7 @@ from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.lloyd import SEEDINGS
 from . import centers as geometries
-from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters
 
 
 def _has_partial_fit(estimator: Any) -> bool:
@@ -117,7 +118,6 @@ class CenterClustering(
         """Raise if the kernel or its data are not supported."""
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None, *, partial: bool = False) -> None:
-        self._check_parameters()
         owner, kernel, geometry = type(self).__name__, self._kernel_object(), self._geometry()
         rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
         self._check_rows(kernel, rows)
@@ -176,6 +176,7 @@ class CenterClustering(
         """
         owner = type(self).__name__
         with last_fit_kept(self):
+            self._check_parameters()
             if not hasattr(self, "cluster_centers_"):
                 self._fit(X, sample_weight, partial=True)
             elif self._masses_ is None:

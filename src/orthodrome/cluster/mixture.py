@@ -32,6 +32,7 @@ from ..base import (
     SOLVER_PARAMETERS,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     in_given_order,
     last_fit_kept,
     rows_of,
@@ -70,7 +71,7 @@ from ..sphere.von_mises_fisher import (
     mixture_of,
     updated_mixture,
 )
-from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters
 from .centers import Start, best_run, plan_of_coordinates, reads_blocks
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
@@ -341,7 +342,6 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
         kernel = self._kernel_object()
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
@@ -476,6 +476,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             The estimator.
         """
         with last_fit_kept(self):
+            self._check_parameters()
             if not hasattr(self, "means_"):
                 self._fit(X, sample_weight)
             elif self._mass_ is None:
@@ -485,7 +486,6 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                     "partial_fit of a new estimator."
                 )
             else:
-                self._check_parameters()
                 rows = self._new_rows(X)
                 self._check_dense(rows)
                 by = replace(self._direction_vectors(), dtype=rows.dtype)

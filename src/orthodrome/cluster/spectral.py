@@ -29,6 +29,7 @@ from ..base import (
     AnchorAttributes,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     rows_of,
     with_parameters,
 )
@@ -50,7 +51,6 @@ from .base import (
     MAX_N_INIT,
     ClusterFitMixin,
     check_n_clusters,
-    expand_to_all_rows,
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
@@ -274,7 +274,6 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
         seeds = draw_seeds(self.random_state, 2, owner)
         rows = as_rows(X, kernel, self)
