@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
@@ -125,6 +125,7 @@ def data_of(canonical: Canonical) -> Any:
     return canonical.data.whole() if isinstance(canonical.data, Rows) else canonical.data
 
 
+@with_parameters
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable.
 
@@ -135,9 +136,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     #: Whether sparse graphs of similarities are accepted in place of a kernel.
     _accepts_graphs: ClassVar[bool] = False
 
-    memory_budget: str | float
-    verbose: bool | int
-    kernel: Any
+    _: KW_ONLY
+    memory_budget: str | float = "2GiB"
+    verbose: bool | int = False
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the kernel.
@@ -155,7 +156,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
 
-    def _kernel_object(self) -> Kernel:
+    def _kernel_object(self: Any) -> Kernel:
         owner = type(self).__name__
         kernel = as_kernel(self.kernel, owner)
         if isinstance(kernel, NeighborGraph) and not self._accepts_graphs:

@@ -388,8 +388,6 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
     alpha_scale: str = "absolute"
     alphas: Any = None
     sigmas: Any = "auto"
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "alpha": or_word("loo", positive(or_zero=True)),

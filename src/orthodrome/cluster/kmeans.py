@@ -80,10 +80,8 @@ class CenterClustering(
     max_iter: int = 300
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
@@ -534,20 +532,9 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
-    n_clusters: int = 8
-    kernel: Any = "gaussian"
     _: KW_ONLY
     centers: str = "preimage"
-    init: Any = "k-means++"
     reseed_empty: bool = True
-    n_init: int = 10
-    max_iter: int = 300
-    solver: Any = "auto"
-    n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
-    storage: str = "auto"
-    random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = CenterClustering._PARAMETERS | {
         "centers": choice("preimage", "intrinsic"),

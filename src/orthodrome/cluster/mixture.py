@@ -319,10 +319,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     max_iter: int = 100
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": or_word("auto", integer()),

@@ -241,10 +241,8 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     max_iter: int | None = None
     n_anchors: int | None = None
     n_init: int = 10
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),

@@ -116,8 +116,6 @@ class KernelMRCD(CoordinateFit, OutlierMixin, KernelEstimator):
     support_fraction: float = 0.75
     contamination: str | float = "auto"
     max_iter: int = 100
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "support_fraction": positive(maximum=1),

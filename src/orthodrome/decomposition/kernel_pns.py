@@ -152,9 +152,7 @@ class KernelPNS(ExplicitDecomposition):
     max_iter: int = 2000
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     random_state: Any = None
-    verbose: bool | int = False
 
     _unit_points = True
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {

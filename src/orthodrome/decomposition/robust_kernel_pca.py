@@ -158,8 +158,6 @@ class RobustKernelPCA(ExplicitDecomposition):
     p: float = 1.0
     center: str = "mean"
     inverse_alpha: float = 1e-6
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
         "method": choice("mrcd", "spatial-sign", "pursuit"),

@@ -76,11 +76,9 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
     max_iter: int | None = None
     n_anchors: int | None = None
     warm_start: bool = False
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     inverse_alpha: float = 1e-6
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": count_or_fraction(or_none=True),
