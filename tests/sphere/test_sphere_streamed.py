@@ -32,7 +32,7 @@ def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
     kernel = Linear().fit(rows)
     anchors = choose_anchors(kernel, rows, 3, anchors=np.eye(3))
     batches = as_rows(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
-    by = AnchorMap.from_anchors(kernel, anchors, rows.dtype, unit=False, radius=None)
+    by = AnchorMap(kernel, anchors.prepared(kernel), anchors.decoder, rows.dtype)
     vectors = anchor_coordinates(kernel, sample, anchors).toarray()
     points = Sampled(batches.zip(weights=weights), by, vectors)
     found = coordinate_mean(points, tol=tol, max_iter=max_iter)

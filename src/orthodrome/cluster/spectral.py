@@ -458,9 +458,7 @@ class _Embedding:
     def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
-            to_features = AnchorMap.from_anchors(
-                kernel, fitted, rows.dtype, unit=False, radius=None
-            )
+            to_features = AnchorMap(kernel, fitted.prepared(kernel), fitted.decoder, rows.dtype)
             points = Coordinates(ArrayRows.of(rows), to_features)
             found = self.extension(CoordinateRows(points), points.captured)
             return found.astype(rows.dtype, copy=False)

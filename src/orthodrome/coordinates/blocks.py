@@ -13,10 +13,8 @@ from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
 from .._core.types import Array, Floats
 from .._core.unit import squared_radius
-from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
-from .anchors import Anchors
 from .pivots import check_captured
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
@@ -63,23 +61,6 @@ class AnchorMap:
     scale: float = 1.0
     explicit: bool = False
     stored: bool = False
-
-    @classmethod
-    def from_anchors(
-        cls,
-        kernel: Kernel,
-        anchors: Anchors,
-        dtype: Any,
-        *,
-        unit: bool,
-        radius: float | None,
-        scale: float = 1.0,
-        explicit: bool = False,
-    ) -> AnchorMap:
-        """Return the map given by anchors."""
-        points = prepared_points(kernel, anchors.points)
-        given = anchors.indices if points is None else points
-        return cls(kernel, given, anchors.decoder, np.dtype(dtype), unit, radius, scale, explicit)
 
     @property
     def rows_at_once(self) -> int:

@@ -73,9 +73,8 @@ def anchor_coordinates(
     if diagonal is None and isinstance(kernel, Precomputed) and X.shape[0] == X.shape[1]:
         diagonal = np.diagonal(X).astype(np.float64) * scale
     rows = _rows(X, kernel)
-    anchor_map = AnchorMap.from_anchors(
-        kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale
-    )
+    given = anchors.prepared(kernel)
+    anchor_map = AnchorMap(kernel, given, anchors.decoder, rows.dtype, unit=unit, scale=scale)
     return Coordinates(rows.zip(diagonal=diagonal), anchor_map).kept(storage, memory_budget)
 
 
@@ -130,11 +129,11 @@ class Coordinates:
 
     def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
         """Sum the results of a function over blocks of points, in one pass."""
-        return self.rows.reduce(_PointFunction.of(self.by, function))
+        return self.rows.reduce(_PointFunction(self.by, function))
 
     def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
         """Apply a function to blocks of points; return a dask array for lazy rows."""
-        return self.rows.map(_PointFunction.of(self.by, function), keep)
+        return self.rows.map(_PointFunction(self.by, function), keep)
 
     def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
         """Return the same points with vectors stored, if they fit the budget.
@@ -206,18 +205,12 @@ class Coordinates:
         return Sample(self.take(numbers), counts / counts.sum())
 
 
-@dataclass(frozen=True)
 class _PointFunction:
     """Adapter that maps a block of rows to points and applies a function to them."""
 
-    anchor_map: AnchorMap
-    function: Any
-    rows_at_once: int
-    work_per_row: float
-
-    @classmethod
-    def of(cls, anchor_map: AnchorMap, function: Any) -> _PointFunction:
-        return cls(anchor_map, function, anchor_map.rows_at_once, anchor_map.work_per_row)
+    def __init__(self, anchor_map: AnchorMap, function: Any) -> None:
+        self.anchor_map, self.function = anchor_map, function
+        self.rows_at_once, self.work_per_row = anchor_map.rows_at_once, anchor_map.work_per_row
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
         known = {name: columns.pop(name, None) for name in ("weights", "diagonal", "captured")}

@@ -123,7 +123,8 @@ class PartialFit:
         """Return the map from rows to features. Anchors must have been chosen."""
         kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
         dtype = anchors.points.dtype
-        return AnchorMap.from_anchors(kernel, anchors, dtype, unit=unit, radius=self.radius)
+        given = anchors.prepared(kernel)
+        return AnchorMap(kernel, given, anchors.decoder, dtype, unit, self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments of all rows so far, including a new batch."""
