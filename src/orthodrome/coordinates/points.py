@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -89,6 +89,49 @@ class Sample:
 
     vectors: Array
     weights: Floats
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The mean of points with coordinates, and their covariance about it.
+
+    Attributes
+    ----------
+    point : ndarray of shape (m,)
+        The mean.
+    covariance : ndarray of shape (m, m)
+        The covariance of the points, or of their Log maps at the mean.
+    total : float
+        The variance in feature space, including the variance that the anchors do not span.
+    term_size : float
+        The size of the terms that are subtracted to get the covariance; rounding errors are
+        proportional to it.
+    count : float
+        The sum of the weights.
+    trace : float
+        The mean of k(x, x).
+    left_out : float
+        The part of `trace` that the anchors do not span.
+    attributes : dict
+        Fitted attributes of the mean.
+    converged : bool
+        Whether the search for the mean reached its tolerance.
+    """
+
+    point: Floats
+    covariance: Floats
+    total: float
+    term_size: float
+    count: float
+    trace: float
+    left_out: float
+    attributes: dict[str, Any] = field(default_factory=dict)
+    converged: bool = True
+
+    @property
+    def trace_error(self) -> float:
+        """The fraction of the trace that the anchors do not span."""
+        return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
 
 
 class Coordinates:
