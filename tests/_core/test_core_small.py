@@ -5,14 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import orthodrome
 from orthodrome import KernelPCA
-from orthodrome._core.deprecation import renamed_parameter
 from orthodrome._core.memory import format_bytes, parse_bytes
 from orthodrome._core.random import as_random_state, draw_seeds, one_seed
 from orthodrome.eigen import Krylov
@@ -93,21 +91,3 @@ def test_every_warning_uses_warn_user():
         and getattr(node.value, "id", "") == "warnings"
     ]
     assert direct == ["_core/warn.py"]
-
-
-# Deprecation --------------------------------------------------------------------------------------
-
-
-class Renamed(BaseEstimator):
-    @renamed_parameter("landmarks", "anchors", "1.2")
-    def __init__(self, anchors=5):
-        self.anchors = anchors
-
-
-def test_a_renamed_parameter_still_works_and_warns():
-    with pytest.warns(FutureWarning, match="landmarks is deprecated .* in 1.2; use anchors") as w:
-        old = Renamed(landmarks=7)
-    assert w[0].filename == __file__
-    assert old.get_params() == clone(Renamed(7)).get_params() == {"anchors": 7}
-    with pytest.raises(TypeError, match="landmarks is the old name of anchors"):
-        Renamed(landmarks=7, anchors=8)
