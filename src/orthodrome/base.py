@@ -25,7 +25,7 @@ from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows, as_rows
-from .rows.base import fit_kernel
+from .rows.base import row_moments
 from .rows.dask import blocks_of, computed, lazy_rows_of
 
 # Beginnings of the names of attributes in which scikit-learn keeps callbacks during a fit.
@@ -77,8 +77,10 @@ def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return clone(kernel).fit_validated(rows.whole(), weights)
     numbers, counts = rows.spread(SAMPLE, weights)
-    sample_weights = None if weights is None and len(numbers) == rows.shape[0] else counts
-    return fit_kernel(kernel, rows, rows.take(numbers), sample_weights)
+    sample = rows.take(numbers)
+    if len(numbers) == rows.shape[0]:
+        return clone(kernel).fit_validated(sample, None if weights is None else counts)
+    return clone(kernel).fit_sampled(sample, counts, lambda center: row_moments(rows, center))
 
 
 def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
