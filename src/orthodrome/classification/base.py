@@ -99,7 +99,7 @@ class Rules:
         """Return the residual of each point from the rest of its class, shape (G, n, A)."""
         if self.left_out is not None:
             return self.left_out(group, alphas)
-        return self.filter.left_out(group.spectrum, alphas)  # type: ignore[arg-type,call-arg]
+        return self.filter.left_out(group.spectrum, alphas)
 
 
 # ---------------------------------------------------------------------- fitting
