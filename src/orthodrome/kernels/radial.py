@@ -754,7 +754,7 @@ _MAX_BESSEL = 1e300
 
 
 @lru_cache(maxsize=1)
-def _debye_polynomials() -> list[Polynomial]:
+def debye_polynomials() -> list[Polynomial]:
     """Return u_0 … u_8 of Debye's expansion, from the recurrence DLMF 10.41.9."""
     p = Polynomial([0.0, 1.0])
     polynomials = [Polynomial([1.0])]
@@ -780,7 +780,7 @@ def _log_matern(u: Array, nu: float) -> Array:
 
 def _debye_sum(p: Array, nu: float) -> Array:
     """Return Σ_k (-1)^k u_k(p) / ν^k."""
-    terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(_debye_polynomials()))
+    terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(debye_polynomials()))
     return np.sum(list(terms), axis=0)
 
 
