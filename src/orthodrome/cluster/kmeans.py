@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, replace
-from functools import partial
 from typing import Any, Self
 
 import scipy.sparse
@@ -143,7 +142,7 @@ class CenterClustering(
             )
         self._masses_ = None
         self.__dict__.update(attributes)
-        nearest = self._nearest()
+        nearest = self._distances(order_only=True).nearest
         labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
         self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
 
@@ -188,12 +187,8 @@ class CenterClustering(
                 batch = rows.weighted(sample_weight, owner)
                 with single_threaded_blas():
                     self.__dict__.update(geometries.updated_centers(self, batch))
-                self.labels_ = rows.map(self._nearest())
+                self.labels_ = rows.map(self._distances(order_only=True).nearest)
         return self
-
-    def _nearest(self) -> Any:
-        """Return the map from blocks of rows to the indices of the nearest centers."""
-        return partial(geometries.nearest, squared_distances=self._distances(order_only=True))
 
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the index of the nearest centre for each point.
@@ -210,7 +205,7 @@ class CenterClustering(
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._new_rows(X).map(self._nearest())
+        return self._new_rows(X).map(self._distances(order_only=True).nearest)
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -226,7 +221,7 @@ class CenterClustering(
             Distances.
         """
         rows = self._new_rows(X)
-        return rows.map(partial(geometries.distances, squared_distances=self._distances()))
+        return rows.map(self._distances().distances)
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -246,8 +241,7 @@ class CenterClustering(
             At most 0; ``-inertia_`` for the training data.
         """
         rows = self._new_rows(X, sample_weight)
-        inertia = partial(geometries.inertia, squared_distances=self._distances())
-        return -float(rows.reduce(inertia)[0])
+        return -float(rows.reduce(self._distances().inertia)[0])
 
     @property
     def _n_features_out(self) -> int:
