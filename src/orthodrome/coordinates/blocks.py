@@ -122,7 +122,11 @@ class Block:
         Squared lengths of the vectors before they are normalised.
     lengths : ndarray of shape (n,) or 1.0
         Factors by which the vectors were divided.
+    rows : array or None
+        The rows of the points, in a pass over rows.
     """
+
+    rows: Any = None
 
     def __init__(
         self, vectors: Array, weights: Any, diagonal: Any, captured: Any, unit: bool
