@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from ._core.canonical import Canonical, canonical_gram, canonical_graph, canonical_rows
 from ._core.checks import check_choice, check_numbers, rows_renumbered
 from ._core.hints import hint, with_hints
-from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
 from ._core.progress import CallbackSupportMixin, with_callbacks
 from ._core.types import Array, Data, Floats, Indices
@@ -26,7 +25,7 @@ from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows, as_rows
 from .rows.base import row_moments
-from .rows.dask import blocks_of, computed, lazy_rows_of
+from .rows.dask import in_memory, lazy_rows_of
 
 # Beginnings of the names of attributes in which scikit-learn keeps callbacks during a fit.
 _CALLBACKS = ("_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
@@ -108,9 +107,7 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
 
 def in_given_order(rows: Rows) -> Canonical:
     """Return rows that are read in blocks, with weights in memory; neither sorted nor merged."""
-    n, weights = rows.shape[0], rows.columns.get("weights")
-    if is_dask_array(weights):
-        weights = np.concatenate(computed(*blocks_of(weights)))
+    n, weights = rows.shape[0], in_memory(rows.columns.get("weights"))
     return Canonical(rows, np.ones(n) if weights is None else weights, np.arange(n), np.arange(n))
 
 

@@ -51,7 +51,7 @@ from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.base import spread_rows
-from ..rows.dask import blocks_of, computed, over_rows, persisted
+from ..rows.dask import in_memory, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import (
@@ -439,8 +439,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         self.n_components_, self.n_modes_ = k, points.shape[1] - 1
         self.covariance_type_, self._mass_ = "spherical", float(masses.sum())
         evaluate = self._evaluation("labels", best.mixture)
-        found = points.rows.map(partial(_apply_to_vectors, evaluate, points.by))
-        found = np.concatenate(computed(*blocks_of(found))) if points.rows.lazy else found
+        found = in_memory(points.rows.map(partial(_apply_to_vectors, evaluate, points.by)))
         labels = self._set_fitted(best, found)
         self.concentrations_ = self._mixture_.concentrations
         new_labels = self._direction_map("labels")

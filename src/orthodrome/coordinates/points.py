@@ -15,7 +15,7 @@ from .._core.types import Array, Floats, Indices
 from ..gram.factory import check_ready, storage_within
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
-from ..rows.dask import blocks_of, computed
+from ..rows.dask import in_memory
 from .anchors import Anchors
 from .blocks import AnchorMap, Block
 
@@ -219,8 +219,7 @@ class Coordinates:
 
     def _as_ndarray(self, function: Callable[[Block], Any]) -> Any:
         """Apply a function to blocks of points; return an ndarray, also for lazy rows."""
-        found = self.map(function)
-        return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
+        return in_memory(self.map(function))
 
     def apply(self, V: Array) -> Array:
         """Return the products of all vectors with a few columns, in float64."""
@@ -257,7 +256,9 @@ class _PointFunction:
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
         known = {name: columns.pop(name, None) for name in ("weights", "diagonal", "captured")}
-        return self.function(self.anchor_map.block(rows, **known), **columns)
+        block = self.anchor_map.block(rows, **known)
+        block.rows = rows
+        return self.function(block, **columns)
 
 
 def _combined(block: Block, given: Array) -> tuple[Array]:
