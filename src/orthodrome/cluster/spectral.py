@@ -33,9 +33,8 @@ from ..base import (
     rows_of,
     with_parameters,
 )
-from ..coordinates import Anchors, Coordinates
+from ..coordinates import Anchors
 from ..coordinates.blocks import AnchorMap
-from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
 from ..eigen import Eigenpairs, Nystroem, choose_solver, leading
 from ..eigen.components import warn_unless_solved
@@ -459,9 +458,8 @@ class _Embedding:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
             to_features = AnchorMap(kernel, fitted.prepared(kernel), fitted.decoder, rows.dtype)
-            points = Coordinates(ArrayRows.of(rows), to_features)
-            found = self.extension(CoordinateRows(points), points.captured)
-            return found.astype(rows.dtype, copy=False)
+            block = to_features.block(rows)
+            return self.extension(block, block.captured).astype(rows.dtype, copy=False)
         if fitted.points is None:
             rows = rows[:, fitted.indices]
             diagonal = np.full(rows.shape[0], self.mean_diagonal)

@@ -155,6 +155,9 @@ class Block:
         """Return the products of the vectors with the columns of V, in float64."""
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
 
+    def __matmul__(self, V: Array) -> Floats:
+        return self.products(V)
+
     def combine(self, weights: Array) -> Array:
         """Return the weighted sum of the vectors, or one sum for each column of 2-D weights."""
         return np.asarray(weights.T @ self._values)
