@@ -215,15 +215,11 @@ class Coordinates:
 
     def _column(self, name: str) -> Floats:
         known = self.rows.columns.get(name)
-        return self._as_ndarray(attrgetter(name)) if known is None else known
-
-    def _as_ndarray(self, function: Callable[[Block], Any]) -> Any:
-        """Apply a function to blocks of points; return an ndarray, also for lazy rows."""
-        return in_memory(self.map(function))
+        return in_memory(self.map(attrgetter(name))) if known is None else known
 
     def apply(self, V: Array) -> Array:
         """Return the products of all vectors with a few columns, in float64."""
-        return self._as_ndarray(methodcaller("products", V))
+        return in_memory(self.map(methodcaller("products", V)))
 
     def combine(self, weights: Array) -> Array:
         """Return Σ w_n f_n in float64; if weights have several columns, one sum (row) for each."""
@@ -235,7 +231,7 @@ class Coordinates:
 
     def toarray(self) -> Array:
         """Return all vectors."""
-        return np.asarray(self._as_ndarray(methodcaller("vectors")))
+        return np.asarray(in_memory(self.map(methodcaller("vectors"))))
 
     def of(self, X_new: Any) -> Coordinates:
         """Map new points in the same way; their vectors are recomputed in every pass."""

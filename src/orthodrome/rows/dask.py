@@ -145,7 +145,7 @@ class DaskRows(Rows):
         self, count: int, weights: Any = None, random: np.random.Generator | None = None
     ) -> tuple[Indices, Floats]:
         """Draw at most `count` rows, evenly over the weights."""
-        if self.shape[0] <= count:
+        if is_dask_array(weights) and self.shape[0] <= count:
             weights = in_memory(weights)
         if not is_dask_array(weights):
             return spread_rows(self.shape[0], weights, count, random)
