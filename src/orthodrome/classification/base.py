@@ -254,20 +254,14 @@ class _Judgement:
 
 def _judge(
     training: TrainingPoints,
-    groups: list[ClassGroup],
-    rules: Rules,
-    alpha: float,
+    found: _LeaveOneOut,
+    number: int,
     residuals_of: Callable[[Any], Floats],
-    found: _LeaveOneOut | None = None,
-    number: int = 0,
 ) -> _Judgement:
-    """Return leave-one-out results of all training rows for one α.
+    """Return leave-one-out results of all training rows for the α with index `number`.
 
-    If `found` has residuals, use those of the α with index `number`; otherwise compute them.
     Rows of weight 0 that equal no other row are treated as new points.
     """
-    if found is None or found.residuals is None:
-        found, number = _leave_one_out(training, groups, rules, np.array([alpha])), 0
     assert found.residuals is not None  # they are kept for a single α
     residuals = tie_within_rounding(found.residuals[..., number].T, found.diagonal)
     expanded = residuals[training.inverse]
@@ -442,7 +436,9 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             # among ties, use the largest α, which smooths most
             number = int(np.flatnonzero(found.scores >= found.scores.max() - 1e-12)[-1])
             self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, number))
-            judgement = _judge(training, groups, rules, self.alpha_, self._residuals, found, number)
+            if found.residuals is None:
+                found, number = _leave_one_out(training, groups, rules, np.array([self.alpha_])), 0
+            judgement = _judge(training, found, number, self._residuals)
             self._later_ = {"judgement": judgement, "scores": scores}
 
     def _trial_kernels(self, kernel: Kernel, exact: bool) -> list[Kernel]:
@@ -468,7 +464,8 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             training = _prepared(training, kernel, rules)
             with training.blas():
                 groups = _decompose(training, kernel, rules, lambda fraction: None)
-                judgement = _judge(training, groups, rules, self.alpha_, self._residuals)
+                found = _leave_one_out(training, groups, rules, np.array([self.alpha_]))
+                judgement = _judge(training, found, 0, self._residuals)
             scores = [np.array([judgement.score])]
             self._later_ |= {"judgement": judgement, "scores": scores}
         return self._later_["judgement"]
