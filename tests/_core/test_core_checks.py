@@ -28,7 +28,6 @@ MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
 POSITIVE = {
     "or zero": partial(check_positive, or_zero=True),
     "maximum": partial(check_positive, maximum=2.0),
-    "infinite": partial(check_positive, infinite=True),
 }
 VECTOR, COLUMNS = partial(check_finite_vector, size=2), partial(check_columns, n=2)
 # check, accepted values, rejected values, requirement in the message
@@ -53,7 +52,6 @@ PARAMETERS = {
     ),
     "or zero": (POSITIVE["or zero"], [0, 1.5], [-1e-9, np.nan, np.inf], "a finite number >= 0"),
     "maximum": (POSITIVE["maximum"], [2, 0.1], [0, 2.1, np.inf], "a finite number > 0 and <= 2"),
-    "infinite": (POSITIVE["infinite"], [np.inf, 1.0], [0, np.nan, -np.inf, 10**400], "a n.* > 0"),
     "flag": (check_flag, [True, False, np.True_], ["no", 1, None], "True or False"),
     "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "a path"),
     "fraction": (

@@ -17,7 +17,7 @@ import scipy.special
 from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyval
 
-from .._core.checks import check_positive
+from .._core.checks import as_number, check_positive
 from .._core.types import Array, Floats, Indices
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import (
@@ -670,7 +670,9 @@ class Matern(ScaledRadial):
         return root / self._scale()
 
     def _check_parameters(self) -> None:
-        check_positive(self.nu, "nu", "Matern", infinite=True)
+        if as_number(self.nu) == math.inf:
+            return
+        check_positive(self.nu, "nu", "Matern")
         if self.nu < _MIN_ORDER:
             raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
 
