@@ -20,7 +20,14 @@ from orthodrome._core.checks import (
     check_symmetric,
     check_targets,
 )
-from orthodrome._core.parameters import count_or_fraction, grid, memory_size, or_word, positive
+from orthodrome._core.parameters import (
+    count_or_fraction,
+    grid,
+    memory_size,
+    optional,
+    or_word,
+    positive,
+)
 from orthodrome._core.status import Status, warn_unless_converged
 
 MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
@@ -55,10 +62,10 @@ PARAMETERS = {
     "flag": (check_flag, [True, False, np.True_], ["no", 1, None], "True or False"),
     "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "a path"),
     "fraction": (
-        count_or_fraction(or_none=True),
+        optional(count_or_fraction),
         [1, np.int64(7), 0.5, None],
         [0, 1.0, 0.0, True, "1", np.nan],
-        "an integer >= 1 or a fraction between 0 and 1, or None",
+        "an integer >= 1 or a fraction between 0 and 1",
     ),
     "grid": (grid(), [[1.0], (2, 3)], [[], [0.0], [1, np.nan], "a"], "(one|finite)"),
     "word": (or_word("cv", positive()), ["cv", 1], ["vc", 0], r".* Or write p='cv'"),

@@ -333,7 +333,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         "mean_update": choice("karcher", "likelihood"),
         "assignment": choice("posterior", "density"),
         "init_params": choice("kernel-k-means", "k-means", "random"),
-        "n_modes": or_word("auto", count_or_fraction()),
+        "n_modes": or_word("auto", count_or_fraction),
         "shrink_init": choice(True, False),
     }
 

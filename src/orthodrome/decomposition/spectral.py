@@ -81,7 +81,7 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
     random_state: Any = None
 
     _PARAMETERS = SOLVER_PARAMETERS | {
-        "n_components": count_or_fraction(or_none=True),
+        "n_components": optional(count_or_fraction),
         "tol": optional(positive(or_zero=True)),
         "warm_start": check_flag,
         "inverse_alpha": positive(),
