@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
 from .._core.checks import RowError, rows_renumbered
-from .._core.kinds import check_in_memory
 from .._core.parameters import integer, optional, positive
 from .._core.progress import Progress, tracked
 from .._core.threads import single_threaded_blas
@@ -100,12 +99,11 @@ class CoordinateFit(FitMixin):
 
     def _fit(self: Any, X: Any, sample_weight: ArrayLike | None) -> None:
         kernel, owner = self._kernel_object(), type(self).__name__
-        check_in_memory(X, self)
         rows: Any = as_rows(X, kernel, self).weighted(sample_weight, owner)
         if not isinstance(rows, ArrayRows):
             raise ValueError(
-                f"{owner} does not accept rows that are read in blocks, such as lists of arrays. "
-                "Pass one array, for example numpy.concatenate(X)."
+                f"{owner} accepts only one array in memory. Join lists of arrays; reduce rows that "
+                "do not fit in memory with KernelPCA(solver='nystroem') first."
             )
         canonical = canonical_of(rows, kernel)
         solver = getattr(self, "solver", "dense")
