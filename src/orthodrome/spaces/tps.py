@@ -30,11 +30,11 @@ from typing import Any, Literal, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import as_array, check_choice, check_numbers, check_path
+from .._core.checks import as_array, check_choice, check_path
 from .._core.files import write_atomically
 from .._core.types import Floats
 from .._core.warn import warn_user
-from .landmark_text import match_labels
+from .landmark_text import decoded, match_labels
 from .shapes import MIN_LANDMARKS, in_form
 
 _FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
@@ -66,12 +66,7 @@ def _name_and_text(source: Any) -> tuple[str, str]:
     else:
         name = str(check_path(source, "path", "read_tps"))
         content = Path(name).read_bytes()
-    if not isinstance(content, bytes):
-        return name, content
-    try:
-        return name, content.decode("utf-8")
-    except UnicodeDecodeError:
-        return name, content.decode("latin-1")
+    return name, decoded(content) if isinstance(content, bytes) else content
 
 
 @dataclass
@@ -145,7 +140,11 @@ class Parser:
             line_number, text = self._remaining.popleft()
             match = _FIELD.fullmatch(text)
             if match is None:
-                raise self.error(line_number, _reason(text))
+                reason = (
+                    "coordinates outside a block, or text: expected a field such as ID=name, or "
+                )
+                advice = "coordinates after LM= or POINTS=, whose count may be too small"
+                raise self.error(line_number, reason + advice)
             spelling, value = match[1].upper(), match[2]
             key = _ALIASES.get(spelling, spelling)
             specimen = self._specimen_of(key, line_number)
@@ -275,14 +274,6 @@ class Parser:
         return value
 
 
-def _reason(text: str) -> str:
-    """Return the reason why a line without a keyword is an error."""
-    parts = _TRAILING_REMARK.sub("", text).replace(",", " ").split()
-    if all(_NUMBER.fullmatch(part) for part in parts):
-        return "coordinates outside a block; the LM= or POINTS= before them has too small a count"
-    return "expected a field such as ID=name, or coordinates after LM= or POINTS="
-
-
 def _is_number(text: str, pattern: re.Pattern[str]) -> bool:
     return text.upper() in _MISSING or pattern.fullmatch(text) is not None
 
@@ -369,7 +360,7 @@ def read_tps(
     Parameters
     ----------
     path : str, path-like or open text file
-        The file, in UTF-8 or else Latin-1.
+        The file, in UTF-8 or else Windows-1252.
     missing : {"error", "nan"}, default="error"
         Raise an error for missing landmarks, or return NaN. Missing points of curves are always
         NaN.
@@ -491,29 +482,22 @@ def _mark_missing(parser: Parser, specimen: Specimen, negative: bool, raises: bo
 
 def _negative_is_missing(parser: Parser, specimens: list[Specimen]) -> bool:
     """Return whether negative coordinates mark missing points; raise if they may be positions."""
-    blocks = [
-        (index, block) for specimen in specimens for index, block in enumerate(specimen.blocks)
-    ]
-    points = np.concatenate([block.coordinates for _, block in blocks])
-    lines = [number for _, block in blocks for number in block.lines]
-    is_landmark = [not index for index, block in blocks for _ in block.lines]
-    has_negative, has_positive = (points < 0).any(axis=1), (points >= 0).any(axis=1)
-    mixed = has_negative & has_positive
-    if has_positive.any() and not mixed.any():
+    points = np.concatenate([b.coordinates for specimen in specimens for b in specimen.blocks])
+    has_positive = (points >= 0).any(axis=1)
+    if has_positive.any() and not (has_positive & (points < 0).any(axis=1)).any():
         return True
-    suspect = has_negative & ~has_positive & np.array(is_landmark, dtype=bool)
-    if not suspect.any():
-        return False
-    evidence = (
-        f"line {lines[int(np.argmax(mixed))]} has coordinates of both signs"
-        if mixed.any()
-        else "no point of the file would be left"
-    )
-    raise parser.error(
-        lines[int(np.argmax(suspect))],
-        f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
-        "pass negative='keep' if they are, or write NA for missing landmarks",
-    )
+    for landmarks in (specimen.blocks[0] for specimen in specimens):
+        suspect = (landmarks.coordinates < 0).any(axis=1) & ~(landmarks.coordinates >= 0).any(
+            axis=1
+        )
+        if suspect.any():
+            raise parser.error(
+                landmarks.lines[int(np.argmax(suspect))],
+                "negative coordinates mark a missing landmark, but these may be positions, since "
+                "the file also has points with coordinates of both signs, or no other points; pass "
+                "negative='keep' if they are positions, or write NA for missing landmarks",
+            )
+    return False
 
 
 def write_tps(
@@ -592,24 +576,15 @@ def write_tps(
     given = {
         "ids": range(1, n + 1) if ids is None else ids,
         "images": images,
-        "scales": _check_scales(scales, n),
+        "scales": np.full(n, np.nan) if scales is None else scales,
         "curves": curves,
         "comments": comments,
         "other": other,
     }
     columns = {name: _check_length(values, n, name) for name, values in given.items()}
     columns["ids"] = [str(x) if isinstance(x, int | np.integer) else x for x in columns["ids"]]
-    try:
-        columns["curves"] = [list(each if each is not None else ()) for each in columns["curves"]]
-        columns["other"] = [dict(each or {}) for each in columns["other"]]
-    except (TypeError, ValueError) as problem:
-        raise ValueError(
-            "write_tps needs a list of arrays in curves and a dict in other for each specimen: "
-            f"{problem}."
-        ) from None
-    rows = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
+    columns["other"] = [dict(each or {}) for each in columns["other"]]
+    rows = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
     text = "".join(_specimen_text(*each) for each in zip(points, rows, strict=True))
     _check_read_back(text, columns)
     write_atomically(target, text.encode("utf-8"))
@@ -640,18 +615,6 @@ def _as_specimens(landmarks: ArrayLike) -> Floats:
     return array.astype(np.float64)
 
 
-def _check_scales(scales: ArrayLike | None, n: int) -> list[float]:
-    """Return the scales; NaN for specimens without one."""
-    options = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": "allow-nan"}
-    given = np.full(n, np.nan) if scales is None else scales
-    array = check_numbers(given, "scales", "write_tps", **options)
-    if array.shape != (n,) or (array <= 0).any():
-        raise ValueError(
-            f"scales of write_tps must be {n} positive finite numbers, or NaN; got {array!r}."
-        )
-    return list(array.tolist())
-
-
 def _check_length(values: Any, n: int, what: str) -> list[Any]:
     """Return values as a list with one entry per specimen; None becomes a list of None."""
     if values is None:
@@ -667,13 +630,18 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
 def _specimen_text(points: Floats, fields: Mapping[str, Any]) -> str:
     """Return the lines of a specimen as text."""
     lines = [f"LM{'' if points.shape[1] == 2 else 3}={len(points)}", *_coordinate_lines(points)]
-    if fields["curves"]:
-        lines.append(f"CURVES={len(fields['curves'])}")
-    for curve in fields["curves"]:
+    curves = [] if fields["curves"] is None else list(fields["curves"])
+    if curves:
+        lines.append(f"CURVES={len(curves)}")
+    for curve in curves:
         lines += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
-    lines += [f"{key}={fields[name]}" for key, name in _NAMES.items() if fields[name] is not None]
-    if not math.isnan(fields["scales"]):
-        lines.append(f"SCALE={fields['scales']!r}")
+    named = {"IMAGE": fields["images"], "ID": fields["ids"]}
+    lines += [f"{key}={text}" for key, text in named.items() if text is not None]
+    scale = float(fields["scales"])
+    if scale <= 0:
+        raise ValueError(f"scales of write_tps must be positive numbers, or NaN; got {scale}.")
+    if not math.isnan(scale):
+        lines.append(f"SCALE={scale!r}")
     for key, text in {"COMMENT": fields["comments"], **fields["other"]}.items():
         lines += [f"{key}={line}" for line in ([] if text is None else str(text).split("\n"))]
     return "".join(f"{line}\n" for line in lines)
@@ -700,7 +668,3 @@ def _check_read_back(text: str, columns: Mapping[str, list[Any]]) -> None:
                     f"which would be read back as {read!r}. Use plain text without blanks at the "
                     "ends, and field names in capitals that TPS does not reserve."
                 )
-
-
-# Keywords of fields with a single line and their parameters, in the order of writing.
-_NAMES = {"IMAGE": "images", "ID": "ids"}
