@@ -38,12 +38,11 @@ def test_each_cluster_has_its_points_its_style_and_its_size(points):
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
 
 
-def test_opacity_shows_membership_and_the_legend_lists_the_largest_clusters(points):
+def test_opacity_shows_membership(points):
     labels = np.arange(60) % 20
     proba = np.where(np.arange(60)[:, None] < 20, 1 / 20, np.eye(20)[labels])
     figure = plots.clusters(points, labels, proba=proba, centers=points[:20])
     opacities = np.concatenate([drawn.get_facecolor()[:, 3] for drawn in filled(figure)[:20]])
     assert sorted(set(opacities.round(2))) == [0.12, 0.85]
     lines = legend_texts(figure)
-    assert len(lines) == 18
-    assert lines[15:] == ["15 (3)", "faint: unsure", "centre"]
+    assert lines[19:] == ["19 (3)", "faint: unsure", "centre"]

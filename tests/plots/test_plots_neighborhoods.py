@@ -34,16 +34,3 @@ def test_curves_and_random_line_are_drawn_over_all_sizes(three):
         ax = plots.neighborhood(three, xscale=scale).axes[0]
         assert (ax.get_xscale(), ax.get_xlim()) == (scale, (1, 30))
     assert legend_texts(plots.neighborhood({2: [0.5, 1.0], 3: [0.7, 1.0]}))[:2] == ["2", "3"]
-
-
-@pytest.mark.parametrize("lowest", [0.5, 0.62, 0.9, 0.98, 0.985, 0.9991])
-def test_a_cut_axis_is_stated_and_close_to_the_curves(lowest):
-    figure = plots.neighborhood({"a": quality(lowest), "b": quality(0.5 + lowest / 2)})
-    ax = figure.axes[0]
-    bottom, top = ax.get_ylim()
-    assert 0 < bottom < lowest
-    assert top > 1
-    assert f"axis from {bottom:g} to 1" in ax.get_ylabel()
-    assert lowest - bottom < 0.1 + 1e-6
-    first_visible = np.flatnonzero(np.arange(1, 31) / 30 >= bottom)[0] + 1
-    assert legend_texts(figure)[-1] == f"random, from κ = {first_visible}"
