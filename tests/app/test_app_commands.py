@@ -298,7 +298,11 @@ BAD = {
     "text column": (("embed", "trees.csv", "--text", "error"), 1, ["trees.csv", "kind", "--text"]),
     "text rule": (("embed", "trees.csv", "--text", "drop"), 1, ["--text drop", "onehot"]),
     "missing rule": (("embed", "trees.csv", "--missing", "estimate"), 1, ["--missing estimate"]),
-    "standardize rule": (("embed", "trees.csv", "--standardize", "maybe"), 2, ["auto, yes, no"]),
+    "standardize rule": (
+        ("embed", "trees.csv", "--standardize", "maybe"),
+        2,
+        ["is not one of", "'auto', 'yes', 'no'"],
+    ),
     "columns": (("embed", "trees.csv", "--columns", "a\nb"), 1, ["--columns"]),
     "sigma": (("embed", "trees.csv", *KIND, "--sigma", "wide"), 1, ["--sigma", "wide"]),
     "no bandwidth": (

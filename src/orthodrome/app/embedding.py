@@ -19,7 +19,7 @@ from .._core.types import Array, Floats
 from ..kernels import as_fitted_kernel
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
-from ..plots.report import Block, Note, Picture, Row, Section, Table
+from ..plots.report import Block, Picture, Row, Section, Table
 from ..spaces import find_landmark_errors
 from .inputs import Data, InputError
 from .models import LINEAR, Choice, anchor_notes, last_step, make_kernel, make_model
@@ -93,7 +93,9 @@ def _sections(
     sections = [Section("Embedding", [points, *opening(data, work, description)])]
     pictures = [spectrum_picture(model)] if len(ratios) > 1 else []
     if curve is not None:
-        pictures.append(_neighbors(type(model).__name__, curve, len(data)))
+        n, n_compared = len(data), len(curve) + 1
+        sample = f"Computed for a sample of {n_compared} rows." if n_compared < n else ""
+        pictures.append(neighbors_picture({type(model).__name__: curve}, sample))
     if pictures:
         sections.append(Section("How much is preserved", [Row(pictures)]))
     return sections + (modes_section(data, model) if data.kind == "shapes" else [])
@@ -111,16 +113,15 @@ def _mirrored(data: Data) -> dict[str, Any]:
     return {"labels": labels, "label_name": "specimens"}
 
 
-def _neighbors(name: str, curve: Floats, n: int) -> Picture:
-    area, n_compared = neighborhood_area(curve), len(curve) + 1
-    sample = f" Computed for a sample of {n_compared} rows." if n_compared < n else ""
+def neighbors_picture(curves: dict[str, Floats], remark: str) -> Picture:
+    """Plot the fraction of neighbours that each method preserves."""
+    scores = ", ".join(f"{name} {neighborhood_area(row):.3f}" for name, row in curves.items())
     return Picture.of(
-        neighborhood({name: curve}, xscale="log"),
+        neighborhood(curves, xscale="log"),
         "neighbourhoods",
-        alt="Fraction of neighbours preserved against the size of the neighbourhood; score "
-        f"{area:.3f}.",
-        caption="Fraction of nearest neighbours preserved. The neighbourhood score, "
-        f"the area between curve and chance, is {area:.3f} (1: all, 0: random).{sample}",
+        alt=f"Fraction of neighbours preserved against the size of the neighbourhood: {scores}.",
+        caption="Fraction of nearest neighbours preserved. The neighbourhood score, the area "
+        f"between curve and chance (1: all, 0: random), is: {scores}. {remark}".strip(),
     )
 
 
@@ -256,30 +257,9 @@ class Comparison:
             others = [e for e in self.results if e is not best and self._is_worse(e) is is_worse]
             if others:
                 parts.append(f"{verdict}: {', '.join(f'{e.title} {e.score:.3f}' for e in others)}.")
-        if best.score < self._small_score():
-            parts.append(f"All scores are small: try more than {components} (--components).")
         if self.criterion == "neighbourhoods" and self.data.labels is not None:
             parts.append(f"The labels were not used: fewer than two classes have {_N_FOLDS} rows.")
         return " ".join(parts)
-
-    def answer(self) -> str:
-        """Return the recommended method and its score."""
-        best, components = self.best, count(self.n_components, "component")
-        return (
-            f"Use {best.title}: with {components}, {_CRITERIA[self.criterion]} is "
-            f"{best.score:.3f}, and no other method is clearly better."
-        )
-
-    def _small_score(self) -> float:
-        """Return the limit below which scores count as small.
-
-        For areas it is 0.3. For accuracies it is the fraction of rows in the largest class, plus
-        two standard errors of the recommended method's score.
-        """
-        if self.criterion == "neighbourhoods" or self.data.labels is None:
-            return 0.3
-        sizes = np.unique(self.data.labels, return_counts=True)[1]
-        return float(sizes.max()) / len(self.data) + 2 * self.best.error
 
     def facts(self) -> dict[str, Any]:
         """Return the scores and the recommendation, for JSON."""
@@ -330,8 +310,8 @@ def compare(
     sections = partial(_comparison_sections, found, work, description)
     model = _model(found.best.method, found.data, choice, n_components)
     python = ["coordinates = model.fit_transform(data.X)"]
-    lines = [found.recommendation()]
-    return Result(model, work, found.answer(), found.facts(), lines, sections, python, {})
+    answer = found.recommendation()
+    return Result(model, work, answer, found.facts(), [answer], sections, python, {})
 
 
 def compare_methods(
@@ -442,16 +422,12 @@ def _comparison_sections(found: Comparison, work: Work, description: str) -> lis
     header = ["method", found.criterion, "±", "area", "seconds"]
     title = f"Methods. Criterion: {_CRITERIA[found.criterion]}. ±: standard error"
     table = Table(f"{title}; area: between the curve above and chance", header, rows)
-    described = ", ".join(f"{name} area {area:.3f}" for name, area in areas.items())
-    curves = Picture.of(
-        neighborhood({each.title: each.curve for each in found.results}, xscale="log"),
-        "neighbourhoods",
-        alt=f"Fraction against the size of the neighbourhood: {described}.",
-        caption="Fraction of nearest neighbours preserved by each method, compared with the "
-        + ("standardised data." if data.kind == "table" else "feature space of the kernel."),
+    compared = "standardised data" if data.kind == "table" else "feature space of the kernel"
+    curves = neighbors_picture(
+        {each.title: each.curve for each in found.results}, f"Compared with the {compared}."
     )
     first, *notes = opening(data, work, description)
-    blocks: list[Block] = [curves, table, first, Note(found.recommendation()), *notes]
+    blocks: list[Block] = [curves, table, first, *notes]
     sections = [Section("Comparison", blocks)]
     for each in found.results:
         points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")

@@ -291,17 +291,11 @@ def _class_advice(data: Data) -> list[str]:
     if sizes is None:
         options = "--label" if data.kind == "table" else "--labels or --label-regex"
         return [f"To classify, give the labels with {options}."]
-    singletons = [name for name, size in sizes.items() if size == 1]
-    if len(sizes) == 1:
-        return ["There is only one class; a classifier needs at least two."]
     if len(sizes) > len(data) / 2:
         return [
             f"{data.label_name} has {len(sizes)} different values in {len(data)} rows. Check that "
             "it holds classes, not row names or measurements."
         ]
-    if singletons:
-        text = format_names(singletons)
-        return [f"Classes with a single row cannot be cross-validated: {text}."]
     return []
 
 

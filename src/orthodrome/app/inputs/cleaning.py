@@ -163,8 +163,8 @@ def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
         ]
         if not found or (kind == "text" and cleaner.text == "onehot"):
             continue
-        it, columns = ("it", "Column") if len(found) == 1 else ("them", "Columns")
-        advice = "" if kind == "empty" else f" Name {it} in --columns to use {it}."
+        columns = "Column" if len(found) == 1 else "Columns"
+        advice = "" if kind == "empty" else " To use them, name the columns in --columns."
         if kind == "text":
             labels = "" if raw.labels is not None else f", or --label {quote(found[0])} for labels"
             advice = f" Use --text onehot to turn text into numbers{labels}."
@@ -314,20 +314,13 @@ def column_lines(columns: list[dict[str, Any]]) -> list[str]:
     """Return a line for each column.
 
     If there are more than 20, return lines only for columns that have missing cells or are not
-    simply used (at most 20), and one line that summarises the others.
+    simply used (at most 20), and one line that names others.
     """
     special = [each for each in columns if each["use"] != "used" or each["missing"]]
     shown = columns if len(columns) <= _MAX_LINES else special[:_MAX_LINES]
     lines = [f"column {quote(each['name'])}: {_column_text(each)}" for each in shown]
-    rest = [each for each in columns if each not in shown]
-    if rest:
-        names = format_names((each["name"] for each in rest), 3)
-        lines.append(f"other columns: {len(rest)}: {names}")
-        numbers = [each for each in rest if "minimum" in each]
-        if numbers:
-            low, high = (f(e[k] for e in numbers) for f, k in ((min, "minimum"), (max, "maximum")))
-            lines[-1] += f"; {len(numbers)} of them numbers from {low:g} to {high:g}"
-    return lines
+    rest = [each["name"] for each in columns if each not in shown]
+    return lines + ([f"other columns: {len(rest)}: {format_names(rest, 3)}"] if rest else [])
 
 
 def _column_text(facts: dict[str, Any]) -> str:

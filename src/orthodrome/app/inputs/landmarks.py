@@ -27,6 +27,7 @@ from ...spaces import (
     read_tps,
     reflect_specimens,
 )
+from ...spaces.landmark_text import decoded
 from ...spaces.tps import TPSFile
 from . import checks
 from .checks import format_names, quote
@@ -52,22 +53,23 @@ def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimen
     if path.suffix.lower() == ".tps":
         return _read_tps(path, "keep" if keep_negative else "missing")
     try:
-        return (read_morphologika if _is_morphologika(path) else read_nts)(path), ()
+        return (read_morphologika if _first_line(path).startswith("[") else read_nts)(path), ()
     except ValueError as problem:
         raise InputError(str(problem)) from None
 
 
 def is_landmark_text(path: Path) -> bool:
     """Return whether a text file is a Morphologika or an NTS file, not a table."""
-    with path.open("rb") as file:
-        head = file.read(1 << 12).decode("latin-1").lstrip("\ufeffï»¿ \r\n")
-    lines = [line.strip() for line in head.splitlines() if line.strip() and line[0] not in "\"'"]
-    return head.startswith("[") or bool(lines and _NTS_LINE.match(lines[0]))
+    line = _first_line(path)
+    return line.startswith("[") or bool(_NTS_LINE.match(line))
 
 
-def _is_morphologika(path: Path) -> bool:
+def _first_line(path: Path) -> str:
+    """Return the first line that is neither blank nor a comment, which begins with a quote."""
     with path.open("rb") as file:
-        return b"[rawpoints]" in file.read().lower()
+        head = decoded(file.read(1 << 12))
+    lines = map(str.strip, head.splitlines())
+    return next((line for line in lines if line and line[0] not in "\"'"), "")
 
 
 def specimens_of(raw: RawTable) -> tuple[tuple[LandmarkFile, Notes] | None, Labels | None]:
