@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import maxabs_scale, scale
 
 from .._core.types import Array, Floats
@@ -379,7 +379,9 @@ def _evaluate(
     if folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has warned
-            scores = np.array([_accuracy(name, data, choice, n_components, *f) for f in folds])
+            q = min(n_components, *(len(train) - 1 for train, _ in folds))
+            model = make_pipeline(_model(name, data, choice, q), KNeighborsClassifier(_N_NEIGHBORS))
+            scores = cross_val_score(model, data.X, data.labels, cv=folds)
         score, spread = float(scores.mean()), scores / np.sqrt(len(folds))
     else:
         rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
@@ -398,18 +400,6 @@ def _reference(data: Data, choice: Choice) -> tuple[Array, Any]:
     if data.kind == "shapes":
         return data.X, as_fitted_kernel(make_kernel(choice, data), data.X)
     return scale(maxabs_scale(data.X)), None  # in two steps, so that no square overflows
-
-
-def _accuracy(
-    name: str, data: Data, choice: Choice, n_components: int, train: Array, test: Array
-) -> float:
-    """Return the accuracy on held-out rows of a classifier that uses the coordinates."""
-    assert data.labels is not None
-    training = data.take(train)
-    model = _model(name, training, choice, min(n_components, len(train) - 1))
-    classifier = KNeighborsClassifier(min(_N_NEIGHBORS, len(train)))
-    classifier.fit(model.fit_transform(training.X), data.labels[train])
-    return float(classifier.score(model.transform(data.X[test]), data.labels[test]))
 
 
 def _comparison_sections(found: Comparison, work: Work, description: str) -> list[Section]:

@@ -275,7 +275,8 @@ def model_reproduction_section(result: Result, command: Sequence[str], lines: st
         for name in ("kernel_", "alpha_", "solver_", "n_iter_", "converged_")
         if hasattr(estimator, name)
     ]
-    if hasattr(kernel := getattr(estimator, "kernel_", None), "sigma_"):
+    kernel: Any = getattr(estimator, "kernel_", None)
+    if hasattr(kernel, "sigma_"):
         fitted.append(["fitted kernel_.sigma_", f"{float(kernel.sigma_):.6g}"])
     times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in result.work.seconds.items()]
     return reproduction_section(command, {"Python code:": lines}, *fitted, *times)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,6 +90,15 @@ def check_points(
             f"{name} of {owner} must have {bound}{n_columns} columns; got {found}.{hint}"
         )
     return points
+
+
+def check_mapping(values: Any, name: str, owner: str) -> None:
+    """Raise unless values are a non-empty mapping from names."""
+    if not isinstance(values, Mapping) or not values:
+        raise ValueError(
+            f"{name} of {owner} must be a non-empty mapping, {{name: values}}; got a "
+            f"{type(values).__name__}."
+        )
 
 
 def check_row(values: Any, name: str, owner: str, **options: Any) -> Floats:

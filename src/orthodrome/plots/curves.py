@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_flag
 from .._core.types import Floats
-from ._classes import ACCENT, MAIN, check_row, class_style, line_style
+from ._classes import ACCENT, MAIN, check_mapping, check_row, class_style, line_style
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
 
 _TOL = 1e-9
@@ -75,8 +75,7 @@ def curves(
     positions = check_row(x, "x", "curves")
     if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
-    if not isinstance(values, Mapping) or not values:
-        raise ValueError("values of curves must be a non-empty mapping, {name: curve}.")
+    check_mapping(values, "values", "curves")
     rows = {name: _check_curve(curve, name, positions, yscale) for name, curve in values.items()}
     ax = axes_of(ax, (4.8, 3.4))
     draw_lines(ax, positions, rows, xscale, markers=markers)
@@ -171,8 +170,7 @@ def neighborhood(
     ['2 components', '3 components', 'random, κ/(N − 1)']
     """
     check_choice(xscale, ("linear", "log"), "xscale", "neighborhood")
-    if not isinstance(curves, Mapping) or not curves:
-        raise ValueError("curves of neighborhood must be a non-empty mapping, {name: fractions}.")
+    check_mapping(curves, "curves", "neighborhood")
     rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
     lengths = {name: len(row) for name, row in rows.items()}
     others = max(lengths.values())

@@ -21,6 +21,7 @@ from ._classes import (
     COLORS,
     EDGE,
     check_labels,
+    check_mapping,
     check_points,
     class_legend,
     class_style,
@@ -186,8 +187,8 @@ def clusters(
     area, handles, lines = marker_area(len(points), size), [], []
     for number, name in enumerate(names):
         rows, (color, marker) = index == number, class_style(number)
-        style = {"s": area, "marker": marker} | _faded(color, opacity[rows])
-        handles.append(ax.scatter(*points[rows, :2].T, **style))
+        style = _faded(color, opacity[rows])
+        handles.append(ax.scatter(*points[rows, :2].T, s=area, marker=marker, **style))
         lines.append(f"{name} ({rows.sum()})")
     if proba is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
@@ -309,8 +310,8 @@ def sphere(
     """
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
-    if curves is not None and not isinstance(curves, Mapping):
-        raise ValueError(f"curves of sphere must be a mapping, {{name: line}}; got {type(curves)}.")
+    if curves is not None and len(curves):
+        check_mapping(curves, "curves", "sphere")
     lines = {
         name: _check_points(each, f"curves[{name!r}]") for name, each in (curves or {}).items()
     }
