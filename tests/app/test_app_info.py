@@ -63,7 +63,7 @@ def test_lines_and_json():
         f"sigma {info['sigma']:.6g}",
         f"{info['reach']['largest_angle']:.0f}° at most",
         "estimate: embed or cluster takes about",
-        "computed exactly, from the similarities of all pairs of rows",
+        "Solver: dense, because n = 40 is at most",
     ):
         assert words in text
     assert all("\n" not in line and ": " in line for line in description_lines(info))

@@ -47,11 +47,6 @@ _ISOLATED_ANGLE = 75.0  # mean angle above which most points have hardly any nei
 _IMPORT_SECONDS = min(time.process_time(), 10.0)
 _PAGE_SECONDS = 3.0  # to score the result, and to draw and write the page
 _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
-_COMPUTATION = {
-    "nystroem": "approximately, from the similarities to a sample of the rows (anchors)",
-    "coordinates": "exactly, from the covariance of the columns",
-}
-_USUAL_COMPUTATION = "exactly, from the similarities of all pairs of rows"
 
 
 def describe(
@@ -242,11 +237,10 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
         memory = format_bytes(info["estimate"]["bytes"])
         if info["available_bytes"] is not None:
             memory += f" of {format_bytes(info['available_bytes'])}"
-        computation = _COMPUTATION.get(info["solver"], _USUAL_COMPUTATION)
         lines.append(
             f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])}, and "
-            f"{memory} of memory in addition to the program itself. Both values are rough. The "
-            f"result is computed {computation}."
+            f"{memory} of memory in addition to the program itself. Both values are rough. Solver: "
+            f"{info['solver']}, because {info['plan_reason']}."
         )
     return lines
 
