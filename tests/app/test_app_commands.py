@@ -340,8 +340,8 @@ BAD = {
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
     "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
-    "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv 1", "two folds"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["'elm' (1)", "more rows"]),
+    "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv=2 or more", "--cv=1"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["only one class", "more rows"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),

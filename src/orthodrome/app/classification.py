@@ -51,13 +51,12 @@ def classify(
     Result
         The fitted model, the table of predictions and the page.
     """
-    labels = _check_labels(data)
+    labels = _check_labels(data, in_folds=test is None)
     work = Work(report, test=0 if test is not None else n_folds, fit=1, baselines=1)
     model = make_model(choice, data)
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
-        _check_folds(data, labels, n_folds)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
         with work.step("test"):
             predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
@@ -183,8 +182,8 @@ def _sections(
     ]
 
 
-def _check_labels(data: Data) -> Array:
-    """Return the labels; raise unless there are at least two classes."""
+def _check_labels(data: Data, *, in_folds: bool) -> Array:
+    """Return the labels; raise unless there are two classes, of two rows if used in folds."""
     if data.labels is None:
         raise InputError(f"{data.path}: a classifier needs labels. Name their column with --label.")
     if len(set(data.labels)) < 2:
@@ -192,24 +191,12 @@ def _check_labels(data: Data) -> Array:
             f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}. A classifier "
             "needs at least two classes."
         )
-    return data.labels
-
-
-def _check_folds(data: Data, labels: Array, n_folds: int) -> None:
-    """Raise if the rows cannot be divided into folds."""
-    if n_folds < 2:
-        raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
-    names, counts = np.unique(labels, return_counts=True)
-    small = counts < n_folds
-    pairs = zip(names[small][:10], counts[small], strict=False)
-    listed = ", ".join(f"{str(name)!r} ({n})" for name, n in pairs)
-    second, largest = np.sort(counts)[-2:]
-    if second < 2 or largest < n_folds:
-        fewer = "fewer folds (--cv), " if second >= 2 else ""  # one row cannot be divided
+    if in_folds and np.sort(np.unique(data.labels, return_counts=True)[1])[-2] < 2:
         raise InputError(
-            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
-            f"{fewer}a test file (--test), or more rows."
+            f"{data.path}: only one class has more than one row, which is too few for folds. Use a "
+            "test file (--test), or more rows."
         )
+    return data.labels
 
 
 def check_same_columns(columns: tuple[str, ...], other: Data) -> None:
