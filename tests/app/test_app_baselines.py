@@ -19,7 +19,7 @@ pytest.importorskip("pandas")
 import pandas as pd
 
 from app_data import rows_of
-from orthodrome.app.baselines import THIS, baseline_features, classification_lines
+from orthodrome.app.baselines import THIS, baseline_features, classification_lines, clustering_lines
 from orthodrome.datasets import make_landmark_shapes
 from orthodrome.spaces import procrustes_distance
 
@@ -88,6 +88,14 @@ def test_tangent_coordinates_of_shapes():
 
 
 def test_which_baseline_is_better():
+    data = rows_of(np.zeros((2500, 2)))
+    scores = {"silhouette": {THIS: 0.5, "k-means": 0.495, "Gaussian mixture": 0.7}}
+    (_, line) = clustering_lines(data, scores)
+    assert line.endswith("Gaussian mixture is better, k-means is as good.")
+    scores["adjusted_rand"] = {THIS: 0.9, "k-means": 0.1, "Gaussian mixture": 0.2}
+    assert clustering_lines(data, scores)[-1] == (
+        "By the adjusted Rand index: no baseline is as good."
+    )
     labels = np.repeat(["a", "b"], 50)
     wrong = np.where(labels == "a", "b", "a")
     some = np.where(np.arange(100) < 3, "b", labels)  # 3 errors in 100 rows: not significant

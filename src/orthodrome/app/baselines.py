@@ -94,7 +94,7 @@ def _silhouette(features: Floats, clusters: Array) -> float:
 
 
 def clustering_lines(data: Data, scores: dict[str, dict[str, float]]) -> list[str]:
-    """Return the scores as text."""
+    """Return the scores as text, and whether a baseline is as good."""
     if not scores:
         return []
     features = "standardised columns" if data.kind == "table" else "tangent coordinates"
@@ -102,7 +102,16 @@ def clustering_lines(data: Data, scores: dict[str, dict[str, float]]) -> list[st
         "silhouette": f"Silhouette of the {features}",
         "adjusted_rand": "Adjusted Rand index with the labels",
     }
-    return [f"{titles[name]}: {_listing(values, '.3f')}." for name, values in scores.items()]
+    lines = [f"{titles[name]}: {_listing(values, '.3f')}." for name, values in scores.items()]
+    by_labels = "adjusted_rand" in scores
+    values = scores["adjusted_rand" if by_labels else "silhouette"]
+    gains = {key: value - values[THIS] for key, value in values.items() if key != THIS}
+    # the standard error of a fraction of n rows is at most 0.5 / √n
+    margin = max(0.01, 0.5 / float(np.sqrt(len(data))))
+    better = [key for key, gain in gains.items() if gain > margin]
+    equal = [key for key, gain in gains.items() if abs(gain) <= margin]
+    criterion = "adjusted Rand index" if by_labels else "silhouette, which favours round clusters"
+    return [*lines, f"By the {criterion}: {_verdict(better, equal)}"]
 
 
 # ---------------------------------------------------------------------------- classifiers
