@@ -25,7 +25,7 @@ def filled(figure):
 
 def test_each_cluster_has_its_points_its_style_and_its_size(points):
     labels = np.array(["b", "a", "c", "a", "a", "b"] * 10)
-    figure = plots.clusters(points, labels, xlabel="x", ylabel="y")
+    figure = plots.clusters(points, labels)
     for drawn, same, name in zip(
         filled(figure), filled(plots.embedding(points, labels)), "abc", strict=True
     ):
@@ -34,7 +34,7 @@ def test_each_cluster_has_its_points_its_style_and_its_size(points):
         assert len(drawn.get_paths()[0].vertices) == len(same.get_paths()[0].vertices)
     assert legend_texts(figure) == ["a (30)", "b (20)", "c (10)"]
     ax = figure.axes[0]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x", "y")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Coordinate 1", "Coordinate 2")
     assert ax.get_legend().get_title().get_text() == "cluster (points)"
 
 

@@ -279,7 +279,6 @@ def compare(
     report: Report | None = None,
     *,
     n_components: int = 2,
-    methods: Sequence[str] = tuple(TITLES),
 ) -> Result:
     """Fit PCA and all kernel decompositions, and compare their coordinates.
 
@@ -293,17 +292,15 @@ def compare(
         Called with the progress.
     n_components : int, default=2
         Number of coordinates of each method.
-    methods : sequence of str
-        Keys of `TITLES`, the simplest first. PCA is omitted for shapes.
 
     Returns
     -------
     Result
         The recommended model, not fitted, and the page.
     """
-    weights = {name: 10.0 if name == "kpns" else 1.0 for name in methods}
+    weights = {name: 10.0 if name == "kpns" else 1.0 for name in TITLES}
     work = Work(report and (lambda fraction, task: report(fraction, TITLES[task])), **weights)
-    found = compare_methods(data, choice, work, n_components=n_components, methods=methods)
+    found = compare_methods(data, choice, work, n_components=n_components)
     description = f"{count(n_components, 'component')} of each method."
     if len(data) > len(found.data):
         description += f" {len(found.data)} of {len(data)} rows were drawn at random."
@@ -322,7 +319,7 @@ def compare_methods(
     n_components: int = 2,
     methods: Sequence[str] = tuple(TITLES),
 ) -> Comparison:
-    """Score decompositions on at most `MAX_ROWS` rows; see :func:`compare`.
+    """Score decompositions on at most `MAX_ROWS` rows; PCA is omitted for shapes.
 
     With labels, the score is the accuracy of a classifier that uses the coordinates: the methods
     and the classifier are fitted to four folds of the rows and tested on the fifth. Without labels,

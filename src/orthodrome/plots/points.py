@@ -117,8 +117,6 @@ def clusters(
     ax: Axes | None = None,
     title: str | None = None,
     legend_title: str | None = "cluster (points)",
-    xlabel: str = "Coordinate 1",
-    ylabel: str = "Coordinate 2",
     size: float | None = None,
 ) -> Figure:
     """Draw a scatter plot of clusters and their centres.
@@ -143,8 +141,6 @@ def clusters(
         Title of the axes.
     legend_title : str or None, default="cluster (points)"
         Title of the legend.
-    xlabel, ylabel : str, default="Coordinate 1", "Coordinate 2"
-        Labels of the axes.
     size : float, optional
         Area of a marker in points². The default depends on the number of samples.
 
@@ -197,7 +193,7 @@ def clusters(
         handles.append(_draw_centers(ax, positions))
         lines.append("centre")
     class_legend(ax, handles, lines, legend_title)
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.set(xlabel="Coordinate 1", ylabel="Coordinate 2")
     return set_title(ax, title)
 
 
