@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from joblib.logger import short_format_time
 from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
@@ -237,10 +238,11 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
         memory = format_bytes(info["estimate"]["bytes"])
         if info["available_bytes"] is not None:
             memory += f" of {format_bytes(info['available_bytes'])}"
+        seconds = short_format_time(info["estimate"]["seconds"]).strip()
         lines.append(
-            f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])}, and "
-            f"{memory} of memory in addition to the program itself. Both values are rough. Solver: "
-            f"{info['solver']}, because {info['plan_reason']}."
+            f"estimate: embed or cluster takes about {seconds}, and {memory} of memory in addition "
+            f"to the program itself. Both values are rough. Solver: {info['solver']}, because "
+            f"{info['plan_reason']}."
         )
     return lines
 
@@ -398,20 +400,3 @@ def estimate(data: Data, plan: Plan, comparison: Comparison) -> dict[str, float]
         "seconds": _IMPORT_SECONDS + seconds + _PAGE_SECONDS,
         "bytes": max(plan.memory, neighbors) + 2 * data.X.nbytes,
     }
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a duration.
-
-    Examples
-    --------
-    >>> from orthodrome.app.info import format_seconds
-    >>> format_seconds(0.04), format_seconds(75), format_seconds(9000)
-    ('less than 0.1 s', 'about 1.2 min', 'about 2.5 h')
-    """
-    if seconds < 0.1:
-        return "less than 0.1 s"
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= size:
-            return f"about {seconds / size:.2g} {unit}"
-    return f"about {seconds:.2g} s"

@@ -183,8 +183,9 @@ def clusters(
     area, handles, lines = marker_area(len(points), size), [], []
     for number, name in enumerate(names):
         rows, (color, marker) = index == number, class_style(number)
+        x, y = points[rows, :2].T
         style = _faded(color, opacity[rows])
-        handles.append(ax.scatter(*points[rows, :2].T, s=area, marker=marker, **style))
+        handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
         lines.append(f"{name} ({rows.sum()})")
     if proba is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
