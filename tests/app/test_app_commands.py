@@ -333,7 +333,7 @@ BAD = {
     ),
     "missing landmark": (
         ("embed", "gaps.tps"),
-        *(1, ["gaps.tps: 1 of", "--missing drop", "--missing estimate"]),
+        *(1, ["gaps.tps, 'a': 1 of", "--missing drop", "--missing estimate"]),
     ),
     "missing value": (("embed", "holes.csv"), 1, ["holes.csv, line 3", "girth", "--missing drop"]),
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),

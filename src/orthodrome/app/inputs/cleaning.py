@@ -19,9 +19,6 @@ from .data import Data, InputError, RawTable
 MISSING_RULES = ("error", "drop", "mean", "median")
 TEXT_RULES = ("ignore", "onehot", "error")
 
-# Without --missing, incomplete rows are dropped if they are fewer than this fraction.
-MAX_DROPPED = 0.05
-
 # Numbers that often mark missing cells.
 _CODES = (-99, -999, -9999, 999, 9999, 99999)
 
@@ -67,10 +64,18 @@ def clean(
     notes = [*_column_notes(cleaner, raw), *_value_notes(cleaner, raw)]
     cells = cleaner.missing_cells(raw.values)
     gaps, unlabelled = _incomplete(cells, raw), checks.unlabelled_rows(raw.labels, len(raw.ids))
-    keep = ~unlabelled if fill_gaps else ~(gaps | unlabelled)
-    if np.any(gaps | unlabelled):
-        columns = [name for name, each in cells.items() if each.any()]
-        notes.append(_missing_note(raw, columns, gaps, unlabelled, missing))
+    lacking = f"missing cells (in {format_names(name for name, c in cells.items() if c.any())})"
+    if fill_gaps and gaps.any():
+        notes.append(
+            f"{gaps.sum()} of {len(gaps)} rows have {lacking}. Missing cells were replaced by the "
+            f"{missing} of their column."
+        )
+        gaps = np.zeros_like(gaps)
+    place = f"{raw.path}, {raw.locate(int(np.argmax(gaps | unlabelled)))}"
+    problems = {lacking: gaps, f"no label in {quote(raw.label_name or '')}": unlabelled}
+    fill = "median" if gaps.any() else ""
+    keep, note = checks.drop_incomplete(place, "row", problems, missing, fill)
+    notes += [note] if note else []
     if not keep.all():
         _fit(cleaner, raw, raw.values[keep])
     return _as_data(raw, cleaner, np.flatnonzero(keep), notes)
@@ -191,36 +196,6 @@ def _value_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
                     "from its other values. If they are missing, make them empty."
                 )
     return notes
-
-
-def _missing_note(
-    raw: RawTable,
-    columns: Sequence[str],
-    gaps: NDArray[np.bool_],
-    unlabelled: NDArray[np.bool_],
-    missing: str | None,
-) -> str:
-    """Return what is done about missing cells and labels; raise if the user has to decide."""
-    incomplete, fill_gaps = gaps | unlabelled, missing in ("mean", "median")
-    lacking = [f"missing cells (in {format_names(columns)})"] if columns else []
-    if unlabelled.any():
-        lacking.append(f"no label in {quote(raw.label_name or '')}")
-    what = f"{incomplete.sum()} of {len(gaps)} rows have {' or '.join(lacking)}"
-    dropped = unlabelled if fill_gaps else incomplete
-    too_many = missing is None and max(gaps.sum(), unlabelled.sum()) > MAX_DROPPED * len(gaps)
-    if missing == "error" or too_many or dropped.all():
-        raise InputError(
-            f"{raw.path}, {raw.locate(int(np.argmax(incomplete)))}: {what}. Fill them in, or use "
-            "--missing drop to leave out these rows"
-            + (", or --missing median (or mean) to fill in the cells." if columns else ".")
-        )
-    if columns and fill_gaps:
-        what += f". Missing cells were replaced by the {missing} of their column"
-    if dropped.any():
-        what += f". {dropped.sum()} rows were dropped"
-    could_fill = not fill_gaps and bool((gaps & ~unlabelled).any())
-    advice = " Use --missing median to keep rows with missing cells." if could_fill else ""
-    return f"{what}.{advice}"
 
 
 _MAX_LINES = 20  # longest list of columns
