@@ -19,7 +19,7 @@ from .._core.types import Array, Floats
 from ..kernels import as_fitted_kernel
 from ..metrics import neighborhood_area, neighborhood_preservation
 from ..plots import neighborhood, spectrum
-from ..plots.report import Block, Picture, Row, Section, Table
+from ..plots.report import Block, Note, Picture, Row, Section, Table
 from ..spaces import find_landmark_errors
 from .inputs import Data, InputError
 from .models import LINEAR, Choice, anchor_notes, last_step, make_kernel, make_model
@@ -121,7 +121,7 @@ def neighbors_picture(curves: dict[str, Floats], remark: str) -> Picture:
         "neighbourhoods",
         alt=f"Fraction of neighbours preserved against the size of the neighbourhood: {scores}.",
         caption="Fraction of nearest neighbours preserved. The neighbourhood score, the area "
-        f"between curve and chance (1: all, 0: random), is: {scores}. {remark}".strip(),
+        f"between curve and chance (1: all, 0: random): {scores}. {remark}".strip(),
     )
 
 
@@ -307,8 +307,9 @@ def compare(
     sections = partial(_comparison_sections, found, work, description)
     model = _model(found.best.method, found.data, choice, n_components)
     python = ["coordinates = model.fit_transform(data.X)"]
-    answer = found.recommendation()
-    return Result(model, work, answer, found.facts(), [answer], sections, python, {})
+    lines = [found.recommendation()]
+    answer = lines[0].split(" Criterion")[0]
+    return Result(model, work, answer, found.facts(), lines, sections, python, {})
 
 
 def compare_methods(
@@ -378,7 +379,7 @@ def _evaluate(
             warnings.simplefilter("ignore")  # the fit to all rows has warned
             q = min(n_components, *(len(train) - 1 for train, _ in folds))
             model = make_pipeline(_model(name, data, choice, q), KNeighborsClassifier(_N_NEIGHBORS))
-            scores = cross_val_score(model, data.X, data.labels, cv=folds)
+            scores = cross_val_score(model, data.X, data.labels, cv=folds, error_score="raise")
         score, spread = float(scores.mean()), scores / np.sqrt(len(folds))
     else:
         rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
@@ -414,7 +415,7 @@ def _comparison_sections(found: Comparison, work: Work, description: str) -> lis
         {each.title: each.curve for each in found.results}, f"Compared with the {compared}."
     )
     first, *notes = opening(data, work, description)
-    blocks: list[Block] = [curves, table, first, *notes]
+    blocks: list[Block] = [curves, table, first, Note(found.recommendation()), *notes]
     sections = [Section("Comparison", blocks)]
     for each in found.results:
         points = scatter(data, each.coordinates, f"Coordinates computed with {each.title}.")

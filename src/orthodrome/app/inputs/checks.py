@@ -207,7 +207,8 @@ def drop_incomplete(
     if dropped.any() and (missing == "error" or too_many or dropped.all()):
         advice = f", or --missing {fill} to keep them" if fill else ""
         raise InputError(
-            f"{place}: {what}. Fill them in, or use --missing drop to leave these {noun}s out{advice}."
+            f"{place}: {what}. Fill them in, or use --missing drop to leave these {noun}s "
+            f"out{advice}."
         )
     keep = f" Use --missing {fill} to keep them." if fill else ""
     return ~dropped, f"{what}. {dropped.sum()} {noun}s were dropped.{keep}" if what else ""

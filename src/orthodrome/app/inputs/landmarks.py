@@ -27,7 +27,6 @@ from ...spaces import (
     read_tps,
     reflect_specimens,
 )
-from ...spaces.landmark_text import decoded
 from ...spaces.tps import TPSFile
 from . import checks
 from .checks import format_names, quote
@@ -66,7 +65,7 @@ def is_landmark_text(path: Path) -> bool:
 def _first_line(path: Path) -> str:
     """Return the first line that is neither blank nor a comment, which begins with a quote."""
     with path.open("rb") as file:
-        head = decoded(file.read(1 << 12))
+        head = file.read(1 << 12).decode("utf-8-sig", errors="replace")
     lines = map(str.strip, head.splitlines())
     return next((line for line in lines if line and line[0] not in "\"'"), "")
 
@@ -277,9 +276,8 @@ def _labels_from_table(
     chosen = _label_column(table, column, label)
     found = [rows[known[key]][chosen] for key in keys]
     missing = [key for key, text in zip(keys, found, strict=True) if checks.is_missing_label(text)]
-    if len(missing) > checks.MAX_DROPPED * len(
-        keys
-    ):  # fewer specimens are left out later, with a note
+    # fewer specimens are left out later, with a note
+    if len(missing) > checks.MAX_DROPPED * len(keys):
         place = f"{labels}, line {known[missing[0]]} ({quote(missing[0])})"
         raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]
