@@ -42,6 +42,16 @@ MAIN, ACCENT = "#0072B2", "#D55E00"
 def class_style(index: int) -> tuple[str, str]:
     """Return the colour and marker of a class; the first hundred pairs differ.
 
+    Parameters
+    ----------
+    index : int
+        The number of the class.
+
+    Returns
+    -------
+    color, marker : str
+        As matplotlib names them.
+
     Examples
     --------
     >>> class_style(0)
