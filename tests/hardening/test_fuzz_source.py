@@ -27,7 +27,6 @@ JUSTIFIED = {
     ("plots/_matplotlib.py", "import_module"): (
         "callers give constants, the names of optional dependencies."
     ),
-    ("app/inputs/arrays.py", "numpy.fromfile"): "NumPy reads numbers, and refuses objects.",
     ("_core/compiled.py", "cache"): (
         "numba caches machine code as pickles in the package or in the user's cache folder. Anyone "
         "who can write there can change the package, or Python's start-up files, as well."

@@ -10,8 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from .._core.checks import check_finite_vector, check_flag, check_integer, check_positive
+from .._core.memory import format_bytes
 from .._core.random import as_random_state
 from .._core.types import Floats
+
+# 512 GiB in double precision.
+_MAX_ELEMENTS = 2**36
 
 Labelled = tuple[Floats, NDArray[np.int64]]
 
@@ -71,6 +75,7 @@ def make_von_mises_fisher(
     check_integer(n_dimensions, "n_dimensions", owner, minimum=2)
     check_integer(sphere_dimension, "sphere_dimension", owner, minimum=1, maximum=n_dimensions - 1)
     concentration = check_positive(concentration, "concentration", owner, or_zero=True)
+    _check_size(owner, n_samples * n_dimensions, n_dimensions * (sphere_dimension + 1))
     generator = as_random_state(random_state, owner)
     basis = _random_basis(n_dimensions, sphere_dimension + 1, mean_direction, generator)
     north = np.eye(sphere_dimension + 1)[0]
@@ -158,6 +163,7 @@ def make_spirals(
     noise = check_positive(noise, "noise", owner, or_zero=True)
     n_turns = check_positive(n_turns, "n_turns", owner, or_zero=True)
     check_flag(shuffle, "shuffle", owner)
+    _check_size(owner, 2 * n_samples)
     generator = as_random_state(random_state, owner)
     labels = _balanced_labels(n_samples, n_arms, shuffle, generator)
     radius = 0.1 + 0.9 * np.sqrt(generator.uniform(size=n_samples))
@@ -228,6 +234,7 @@ def make_landmark_shapes(
     check_integer(n_landmarks, "n_landmarks", owner, minimum=3)
     check_flag(shuffle, "shuffle", owner)
     variation = check_positive(variation, "variation", owner, or_zero=True)
+    _check_size(owner, 2 * n_samples * n_landmarks, 4 * n_classes * n_landmarks)
     generator = as_random_state(random_state, owner)
     templates = _shape_templates(n_classes, n_landmarks, generator)
     labels = _balanced_labels(n_samples, n_classes, shuffle, generator)
@@ -267,3 +274,10 @@ def _balanced_labels(
     if shuffle:
         generator.shuffle(labels)
     return labels
+
+
+def _check_size(owner: str, *sizes: int) -> None:
+    """Raise a ValueError if an array would be too large."""
+    if max(sizes) > _MAX_ELEMENTS:
+        size = min(8 * max(sizes), 10**24)
+        raise ValueError(f"{owner} would make arrays of {format_bytes(size)}; reduce the sizes.")

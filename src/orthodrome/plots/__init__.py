@@ -14,8 +14,9 @@
 :func:`class_style`             colour and marker of a class, to add to a figure
 ==============================  ==================================================================
 
-Every function that draws returns the matplotlib Figure. None uses pyplot, so no display is needed and no
-figure stays open. To show a figure without pyplot, pass an ``ax`` or call ``fig.savefig(…)``.
+Every function that draws returns the matplotlib Figure. None uses pyplot, so no display is needed
+and no figure stays open. To show a figure without pyplot, pass an ``ax`` or call
+``fig.savefig(…)``.
 ``plots.report`` writes figures, tables and text as one HTML page, and ``plots.interactive`` has an
 interactive scatter plot for it.
 """

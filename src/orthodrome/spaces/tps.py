@@ -30,7 +30,7 @@ from typing import Any, Literal, TextIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.checks import as_array, check_choice, check_path
+from .._core.checks import as_array, check_choice, check_numbers, check_path
 from .._core.files import write_atomically
 from .._core.types import Floats
 from .._core.warn import warn_user
@@ -565,14 +565,21 @@ def write_tps(
     given = {
         "ids": range(1, n + 1) if ids is None else ids,
         "images": images,
-        "scales": np.full(n, np.nan) if scales is None else scales,
+        "scales": _check_scales(scales, n),
         "curves": curves,
         "comments": comments,
         "other": other,
     }
     columns = {name: _check_length(values, n, name) for name, values in given.items()}
     columns["ids"] = [str(x) if isinstance(x, int | np.integer) else x for x in columns["ids"]]
-    columns["other"] = [dict(each or {}) for each in columns["other"]]
+    try:
+        columns["curves"] = [list(each if each is not None else ()) for each in columns["curves"]]
+        columns["other"] = [dict(each or {}) for each in columns["other"]]
+    except (TypeError, ValueError) as problem:
+        raise ValueError(
+            "write_tps needs a list of arrays in curves and a dict in other for each specimen: "
+            f"{problem}."
+        ) from None
     rows = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
     text = "".join(_specimen_text(*each) for each in zip(points, rows, strict=True))
     _check_read_back(text, columns)
@@ -604,6 +611,18 @@ def _as_specimens(landmarks: ArrayLike) -> Floats:
     return array.astype(np.float64)
 
 
+def _check_scales(scales: ArrayLike | None, n: int) -> list[float]:
+    """Return the scales; NaN for specimens without one."""
+    options = {"dtype": np.float64, "ensure_2d": False, "ensure_all_finite": "allow-nan"}
+    given = np.full(n, np.nan) if scales is None else scales
+    array = check_numbers(given, "scales", "write_tps", **options)
+    if array.shape != (n,) or (array <= 0).any():
+        raise ValueError(
+            f"scales of write_tps must be {n} positive finite numbers, or NaN; got {array!r}."
+        )
+    return list(array.tolist())
+
+
 def _check_length(values: Any, n: int, what: str) -> list[Any]:
     """Return values as a list with one entry per specimen; None becomes a list of None."""
     if values is None:
@@ -619,18 +638,14 @@ def _check_length(values: Any, n: int, what: str) -> list[Any]:
 def _specimen_text(points: Floats, fields: Mapping[str, Any]) -> str:
     """Return the lines of a specimen as text."""
     lines = [f"LM{'' if points.shape[1] == 2 else 3}={len(points)}", *_coordinate_lines(points)]
-    curves = [] if fields["curves"] is None else list(fields["curves"])
-    if curves:
-        lines.append(f"CURVES={len(curves)}")
-    for curve in curves:
+    if fields["curves"]:
+        lines.append(f"CURVES={len(fields['curves'])}")
+    for curve in fields["curves"]:
         lines += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
     named = {"IMAGE": fields["images"], "ID": fields["ids"]}
     lines += [f"{key}={text}" for key, text in named.items() if text is not None]
-    scale = float(fields["scales"])
-    if scale <= 0:
-        raise ValueError(f"scales of write_tps must be positive numbers, or NaN; got {scale}.")
-    if not math.isnan(scale):
-        lines.append(f"SCALE={scale!r}")
+    if not math.isnan(fields["scales"]):
+        lines.append(f"SCALE={fields['scales']!r}")
     for key, text in {"COMMENT": fields["comments"], **fields["other"]}.items():
         lines += [f"{key}={line}" for line in ([] if text is None else str(text).split("\n"))]
     return "".join(f"{line}\n" for line in lines)
