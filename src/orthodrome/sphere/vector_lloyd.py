@@ -273,9 +273,7 @@ def _gradients(centers: Floats, masses: Floats, sums: Floats) -> Floats:
     return means - np.vecdot(means, centers)[:, None] * centers
 
 
-def geodesic_steps(
-    centers: Floats, masses: Floats, sums: Floats, scale: Floats | float = 1.0
-) -> Floats:
+def geodesic_steps(centers: Floats, masses: Floats, sums: Floats, scale: Floats | float) -> Floats:
     """Move unit vectors towards the Karcher means of their clusters.
 
     Parameters
