@@ -10,9 +10,10 @@ from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
-from orthodrome.sphere import karcher_mean
+from orthodrome.sphere import karcher_mean, vector_lloyd
 from orthodrome.sphere.karcher import bend_ratios, coordinate_mean
 from orthodrome.sphere.maps import geodesic_step
+from orthodrome.sphere.vector_lloyd import lloyd_on_vectors, with_better_centers
 
 
 class Sampled(Coordinates):
@@ -106,3 +107,24 @@ def test_bend_ratios(angle):
     expected = (1 - level) / angle**2 if angle > 0.05 else 1 / 3 + angle**2 / 45
     found = bend_ratios(np.array([angle]), np.array([level]))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_trial_starts_from_the_mean_of_the_merged_clusters_and_from_two_halves(monkeypatch):
+    groups = [[0, 1, 0], [0, 1.5, 0], [20, 0, 1], [20, 0, -1]]
+    labels = np.array([0] * 30 + [1] * 10 + [2] * 20)
+    X = np.repeat(np.array(groups), [30, 10, 10, 10], axis=0)
+    X += 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+    kernel = Linear().fit(X)
+    points = anchor_coordinates(kernel, X, choose_anchors(kernel, X, 3, anchors=np.eye(3)))
+    vectors, starts = points.toarray(), []
+
+    def lloyd(points, centers, **options):
+        starts.append(centers.copy())
+        return lloyd_on_vectors(points, centers, **options)
+
+    monkeypatch.setattr(vector_lloyd, "lloyd_on_vectors", lloyd)
+    means = [vectors[labels == i].mean(axis=0) for i in range(3)]
+    with_better_centers(points, lloyd_on_vectors(points, np.array(means), sphere=False, max_iter=9))
+    expected = [vectors[part].mean(axis=0) for part in (slice(40), slice(40, 50), slice(50, 60))]
+    for center in expected:
+        assert np.abs(starts[0] - center).sum(axis=1).min() < 1e-9
