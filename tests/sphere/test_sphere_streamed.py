@@ -1,5 +1,7 @@
 """The Karcher mean of rows in blocks, with representative and misleading samples."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,8 @@ from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
-from orthodrome.sphere import karcher_mean, vector_lloyd
-from orthodrome.sphere.karcher import bend_ratios, coordinate_mean
+from orthodrome.sphere import karcher_mean, log, vector_lloyd
+from orthodrome.sphere.karcher import bend_ratios, coordinate_mean, log_sums
 from orthodrome.sphere.maps import geodesic_step
 from orthodrome.sphere.vector_lloyd import lloyd_on_vectors, with_better_centers
 
@@ -128,3 +130,18 @@ def test_a_trial_starts_from_the_mean_of_the_merged_clusters_and_from_two_halves
     expected = [vectors[part].mean(axis=0) for part in (slice(40), slice(40, 50), slice(50, 60))]
     for center in expected:
         assert np.abs(starts[0] - center).sum(axis=1).min() < 1e-9
+
+
+def test_sums_of_log_maps_equal_naive_sums():
+    X = cap_of(50)
+    kernel, w = Linear().fit(X), np.random.default_rng(0).uniform(0.5, 2, 50)
+    anchors = choose_anchors(kernel, X, 3, anchors=np.eye(3))
+    points = anchor_coordinates(kernel, X, anchors)
+    points, vectors = Coordinates(points.rows.zip(weights=w), points.by), points.toarray()
+    mean = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+    logs = log(vectors, base_point=mean)
+    angles = np.linalg.norm(logs, axis=1)
+    ratios = angles / np.sin(angles)
+    expected = (w.sum(), (logs.T * w) @ logs, w @ angles**2, w @ ratios**2, w.sum(), w.sum())
+    for found, exact in zip(points.reduce(partial(log_sums, mean)), expected, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
