@@ -98,14 +98,16 @@ def paper_iterates(
     return Iterates(A, B, rho, eta, [0] * len(order))
 
 
-def automatic_gains(eigenvalues: NDArray, k_mean: float, n: int, gain: str) -> NDArray:
-    """min(10/λ_i, 2/k_i) before decay, where k_i is what the earlier components leave of k_mean."""
+def automatic_gains(
+    eigenvalues: NDArray, k_mean: float, n: int, gain: str, rotation: float
+) -> NDArray:
+    """min(c/λ_i, 2/k_i) before decay, where k_i is what the earlier components leave of k_mean."""
     gains, caps = [], []
     for i in range(len(eigenvalues)):
         known = [min(eigenvalues[: j + 1]) for j in range(i + 1)]
         left = max(k_mean - sum(known[:-1]) / n, known[-1] / n)
         caps.append(2 / left)
-        gains.append(min(10 / eigenvalues[i], 2 / left))
+        gains.append(min(rotation / eigenvalues[i], 2 / left))
     if gain in ("t", "constant"):
         part = {"t": 0.5, "constant": 0.03}[gain]
         gains = [part * min(max(gains), caps[0])] * len(gains)
@@ -122,6 +124,7 @@ def automatic_iterates(
     xi: float = 0.99,
     rho0: float = 0.0,
     interval: int | None = None,
+    sort: bool = False,
 ) -> Iterates:
     """Run the passes of `order` by the library's own rule: see the notes of `Hebbian`."""
     r, n = A.shape
@@ -132,7 +135,10 @@ def automatic_iterates(
         n_clipped.append(0)
         for number, i in enumerate(one_pass):
             if number % (interval or n) == 0:
-                base = automatic_gains(estimated_eigenvalues(A, K), k_mean, n, gain)
+                if sort:
+                    A = A[np.argsort(-np.linalg.norm(A @ K, axis=1))]
+                rotation = 9 if sort else 10
+                base = automatic_gains(estimated_eigenvalues(A, K), k_mean, n, gain, rotation)
             t += 1
             decay = 1.0 if gain == "constant" else n / (t + n)
             step = gradient(A, K, i)

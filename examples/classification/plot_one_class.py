@@ -60,7 +60,7 @@ for ax, (name, kernel) in zip(axes, kernels_of(own, X, 1.5).items(), strict=True
     ax.contourf(*places, values, 20, cmap="Blues", alpha=0.6)
     ax.contour(*places, values, [0.0], colors="black", linewidths=1)
     for c in range(3):
-        color, marker = plots.palette.class_style(c)
+        color, marker = plots.class_style(c)
         label = "learned class" if c == learned else None
         ax.scatter(*X[y == c].T, s=14, color=color, marker=marker, linewidth=0, label=label)
     if name != "Gaussian":

@@ -25,7 +25,7 @@ from orthodrome.kernels import Gaussian
 
 X, y = make_moons(200, noise=0.25, random_state=0)
 grid = np.stack(np.meshgrid(np.linspace(-2, 3, 121), np.linspace(-1.6, 2.1, 91)), axis=-1)
-colors = [plots.palette.class_style(c)[0] for c in (0, 1)]
+colors = [plots.class_style(c)[0] for c in (0, 1)]
 shades = LinearSegmentedColormap.from_list("classes", [colors[0], "white", colors[1]])
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
 for ax, geodesic in zip(axes, (False, True), strict=True):
@@ -33,7 +33,7 @@ for ax, geodesic in zip(axes, (False, True), strict=True):
     probability = model.predict_proba(grid.reshape(-1, 2))[:, 1].reshape(grid.shape[:2])
     ax.contourf(*grid.transpose(2, 0, 1), probability, 20, cmap=shades, vmin=0, vmax=1, alpha=0.5)
     for c in (0, 1):
-        color, marker = plots.palette.class_style(c)
+        color, marker = plots.class_style(c)
         ax.scatter(*X[y == c].T, s=16, color=color, marker=marker, linewidth=0, label=f"class {c}")
     name = "geodesic" if geodesic else "plain"
     ax.set(

@@ -75,7 +75,7 @@ print(
     f"{best.n_components} components, {clustering_error(y, best.labels_):.1%} in the wrong cluster"
 )
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-left.plot(list(models), bic, "o-", color=plots.palette.COLORS[0])
+left.plot(list(models), bic, "o-", color=plots.class_style(0)[0])
 left.set(xlabel="components", ylabel="BIC (lower is better)", title="Wines")
 plots.clusters(
     best.pga_.transform(X),

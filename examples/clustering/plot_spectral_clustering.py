@@ -46,7 +46,7 @@ for axes, (name, (X, y)) in zip(grid, data.items(), strict=True):
         distance = variation_of_information(y, labels)
         print(f"{name:>10}, {method:>10}: variation of information {distance:.2f}")
         for cluster in range(2):
-            color, marker = plots.palette.class_style(cluster)
+            color, marker = plots.class_style(cluster)
             ax.scatter(*X[labels == cluster].T, s=9, color=color, marker=marker, linewidth=0)
         ax.set(title=f"{method}: {distance:.2f}", aspect="equal")
     axes[0].set_ylabel(f"{name}\nsecond coordinate")
@@ -75,11 +75,11 @@ axes[0].set_ylabel("second coordinate")
 model = methods["njw"].fit(X)
 x1, x2 = np.meshgrid(np.linspace(-1.6, 2.6, 300), np.linspace(-1.1, 1.6, 200))
 found = model.predict(np.column_stack([x1.ravel(), x2.ravel()]))
-colors = [plots.palette.class_style(cluster)[0] for cluster in range(2)]
+colors = [plots.class_style(cluster)[0] for cluster in range(2)]
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 ax.contourf(x1, x2, found.reshape(x1.shape), levels=[-0.5, 0.5, 1.5], colors=colors, alpha=0.25)
 for cluster in range(2):
-    color, marker = plots.palette.class_style(cluster)
+    color, marker = plots.class_style(cluster)
     ax.scatter(*X[model.labels_ == cluster].T, s=9, color=color, marker=marker, linewidth=0)
 ax.set(
     title="The cluster of every point of the plane",

@@ -65,7 +65,7 @@ for ax, factor in zip(axes, factors, strict=True):
         f"two components hold {model.explained_variance_ratio_.sum():.0%}"
     )
     for digit in range(10):
-        color, marker = plots.palette.class_style(digit)
+        color, marker = plots.class_style(digit)
         ax.scatter(*model.embedding_[y == digit].T, s=12, color=color, marker=marker, linewidth=0)
     ax.set(title=f"σ = {factor:g} times the rule", xlabel="Component 1", aspect="equal")
     ax.set_adjustable("datalim")

@@ -33,7 +33,7 @@ embeddings = {
 figure, axes = plt.subplots(1, 5, figsize=(14, 3.2), layout="constrained")
 for ax, (name, Z) in zip(axes, embeddings.items(), strict=True):
     for digit in range(10):
-        color, marker = plots.palette.class_style(digit)
+        color, marker = plots.class_style(digit)
         ax.scatter(*Z[y == digit].T, s=10, color=color, marker=marker, linewidth=0)
     ax.set(title=name, xticks=[], yticks=[])
 

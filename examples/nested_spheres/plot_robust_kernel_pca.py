@@ -64,7 +64,7 @@ figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     Z = model.transform(X[~corrupted])[:, 0]
     for digit in (0, 1):
-        color, _ = plots.palette.class_style(digit)
+        color, _ = plots.class_style(digit)
         ax.hist(Z[y[~corrupted] == digit], bins=30, color=color, alpha=0.7, label=f"digit {digit}")
     ax.set(title=name, xlabel="coordinate of clean images")
 axes[0].set_ylabel("images")

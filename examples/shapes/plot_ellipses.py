@@ -33,7 +33,7 @@ def outline(matrix):
     return np.linalg.cholesky(matrix) @ [np.cos(angles), np.sin(angles)]
 
 
-blue, orange = (plots.palette.class_style(kind)[0] for kind in (0, 1))
+blue, orange = (plots.class_style(kind)[0] for kind in (0, 1))
 means = {"of the logarithms": log_euclidean_mean(X), "of the entries": X.mean(axis=0)}
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 4), layout="constrained", sharey=True)
 for ax, (name, mean) in zip(axes, means.items(), strict=True):

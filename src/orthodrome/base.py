@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ._core.canonical import Canonical, canonical_gram, canonical_graph, canonical_rows
-from ._core.checks import check_choice, check_numbers
+from ._core.checks import check_choice, check_numbers, rows_renumbered
 from ._core.hints import hint, with_hints
-from ._core.kinds import is_dask_array
 from ._core.parameters import Check, choice, integer, memory_size, optional, seed, verbosity
-from ._core.progress import CallbackSupportMixin
-from ._core.types import Array, Floats, Indices
+from ._core.progress import CallbackSupportMixin, with_callbacks
+from ._core.types import Array, Data, Floats, Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
 from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows, as_rows
-from .rows.base import fit_kernel
-from .rows.dask import blocks_of, computed, lazy_rows_of
+from .rows.base import row_moments
+from .rows.dask import in_memory, lazy_rows_of
 
 # Beginnings of the names of attributes in which scikit-learn keeps callbacks during a fit.
 _CALLBACKS = ("_skl_callbacks", "_callback_fit_ctx", "_parent_callback_ctx")
@@ -76,8 +76,10 @@ def fitted_kernel(kernel: Kernel, rows: Rows) -> Kernel:
     if isinstance(rows, ArrayRows) and not rows.mapped:
         return clone(kernel).fit_validated(rows.whole(), weights)
     numbers, counts = rows.spread(SAMPLE, weights)
-    sample_weights = None if weights is None and len(numbers) == rows.shape[0] else counts
-    return fit_kernel(kernel, rows, rows.take(numbers), sample_weights)
+    sample = rows.take(numbers)
+    if len(numbers) == rows.shape[0]:
+        return clone(kernel).fit_validated(sample, None if weights is None else counts)
+    return clone(kernel).fit_sampled(sample, counts, lambda center: row_moments(rows, center))
 
 
 def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
@@ -105,9 +107,7 @@ def canonical_of(rows: Rows, kernel: Kernel) -> Canonical:
 
 def in_given_order(rows: Rows) -> Canonical:
     """Return rows that are read in blocks, with weights in memory; neither sorted nor merged."""
-    n, weights = rows.shape[0], rows.columns.get("weights")
-    if is_dask_array(weights):
-        weights = np.concatenate(computed(*blocks_of(weights)))
+    n, weights = rows.shape[0], in_memory(rows.columns.get("weights"))
     return Canonical(rows, np.ones(n) if weights is None else weights, np.arange(n), np.arange(n))
 
 
@@ -124,6 +124,7 @@ def data_of(canonical: Canonical) -> Any:
     return canonical.data.whole() if isinstance(canonical.data, Rows) else canonical.data
 
 
+@with_parameters
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """An estimator with a ``kernel`` parameter: a Kernel, a name, "precomputed" or a callable.
 
@@ -134,9 +135,9 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     #: Whether sparse graphs of similarities are accepted in place of a kernel.
     _accepts_graphs: ClassVar[bool] = False
 
-    memory_budget: str | float
-    verbose: bool | int
-    kernel: Any
+    _: KW_ONLY
+    memory_budget: str | float = "2GiB"
+    verbose: bool | int = False
 
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the kernel.
@@ -154,7 +155,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
 
-    def _kernel_object(self) -> Kernel:
+    def _kernel_object(self: Any) -> Kernel:
         owner = type(self).__name__
         kernel = as_kernel(self.kernel, owner)
         if isinstance(kernel, NeighborGraph) and not self._accepts_graphs:
@@ -187,6 +188,56 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
+def expand_to_all_rows(
+    values: NDArray[Any], canonical: Canonical, values_of: Callable[[Indices], Any]
+) -> NDArray[Any]:
+    """Return a value for each training row, given the values of the canonical rows.
+
+    ``values_of(indices)`` returns the values of rows of weight 0 that equal no canonical row.
+    """
+    expanded = values[canonical.inverse]
+    unmatched = np.flatnonzero(canonical.inverse < 0)
+    if len(unmatched):
+        with rows_renumbered(unmatched):
+            expanded[unmatched] = values_of(unmatched)
+    return expanded
+
+
+class FitMixin:
+    """Method `fit` of estimators without targets.
+
+    ``_fit(X, sample_weight)`` is called with valid parameters. It need not be exception-safe.
+    """
+
+    @with_callbacks
+    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or rows in blocks
+            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
+            :doc:`/streams` says which estimators also accept memory maps, zarr and dask arrays and
+            batches, which are read in blocks. The rows of a dask array stay on its workers, and
+            attributes with one entry per row are then dask arrays.
+        y : ignored
+            Present by convention.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out. Rows of
+            weight 0 are treated like new points. Weights may be a dask array if X is one.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        estimator: Any = self
+        with last_fit_kept(self):
+            estimator._check_parameters()
+            estimator._fit(X, sample_weight)
+        return self
+
+
 class AnchorAttributes:
     """Fitted attributes of estimators that may use anchors; None without anchors."""
 
@@ -195,14 +246,23 @@ class AnchorAttributes:
     _decoder_: Floats | None = None
 
 
-class EmbeddingMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+class EmbeddingMixin(FitMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """Methods of estimators that return `n_components_` coordinates for each row."""
 
     n_components_: int
+    embedding_: NDArray[Any]
 
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+    def fit_transform(
+        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[Any]:
+        """Fit the components and return the embedding of the training data."""
+        self.fit(X, sample_weight=sample_weight)
+        # the embedding of very many rows, read in blocks, is not stored
+        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _check_coordinates(self, X: Any, dtype: Any) -> Array:
         """Return validated coordinates for `inverse_transform`; raise if they are invalid."""

@@ -18,7 +18,14 @@ from orthodrome._core.checks import (
     check_positive,
     check_symmetric,
 )
-from orthodrome._core.parameters import count_or_fraction, grid, memory_size, or_word, positive
+from orthodrome._core.parameters import (
+    count_or_fraction,
+    grid,
+    memory_size,
+    optional,
+    or_word,
+    positive,
+)
 from orthodrome._core.status import Status, warn_unless_converged
 
 MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
@@ -26,7 +33,6 @@ MASKED, RAGGED = np.ma.masked_equal([0, 1, 2, 1], 1), [[1.0, 2.0], [3.0]]
 POSITIVE = {
     "or zero": partial(check_positive, or_zero=True),
     "maximum": partial(check_positive, maximum=2.0),
-    "infinite": partial(check_positive, infinite=True),
 }
 VECTOR, COLUMNS = partial(check_finite_vector, size=2), partial(check_columns, n=2)
 # check, accepted values, rejected values, requirement in the message
@@ -51,14 +57,13 @@ PARAMETERS = {
     ),
     "or zero": (POSITIVE["or zero"], [0, 1.5], [-1e-9, np.nan, np.inf], "a finite number >= 0"),
     "maximum": (POSITIVE["maximum"], [2, 0.1], [0, 2.1, np.inf], "a finite number > 0 and <= 2"),
-    "infinite": (POSITIVE["infinite"], [np.inf, 1.0], [0, np.nan, -np.inf, 10**400], "a n.* > 0"),
     "flag": (check_flag, [True, False, np.True_], ["no", 1, None], "True or False"),
     "path": (check_path, ["a", "a/b"], ["", "a\0b", b"a", 3, None], "a path"),
     "fraction": (
-        count_or_fraction(or_none=True),
+        optional(count_or_fraction),
         [1, np.int64(7), 0.5, None],
         [0, 1.0, 0.0, True, "1", np.nan],
-        "an integer >= 1 or a fraction between 0 and 1, or None",
+        "an integer >= 1 or a fraction between 0 and 1",
     ),
     "grid": (grid(), [[1.0], (2, 3)], [[], [0.0], [1, np.nan], "a"], "(one|finite)"),
     "word": (or_word("cv", positive()), ["cv", 1], ["vc", 0], r".* Or write p='cv'"),

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from orthodrome import KernelPCA
-from orthodrome._core.deprecation import renamed_parameter
 from orthodrome._core.memory import format_bytes, parse_bytes
 from orthodrome.eigen import Krylov
 
@@ -49,21 +47,3 @@ def test_warnings_point_at_the_line_of_the_user(steps, method):
             np.random.default_rng(0).normal(size=(60, 3))
         )
     assert {warning.filename for warning in caught} == {__file__}
-
-
-# Deprecation --------------------------------------------------------------------------------------
-
-
-class Renamed(BaseEstimator):
-    @renamed_parameter("landmarks", "anchors", "1.2")
-    def __init__(self, anchors=5):
-        self.anchors = anchors
-
-
-def test_a_renamed_parameter_still_works_and_warns():
-    with pytest.warns(FutureWarning, match="landmarks is deprecated .* in 1.2; use anchors") as w:
-        old = Renamed(landmarks=7)
-    assert w[0].filename == __file__
-    assert old.get_params() == clone(Renamed(7)).get_params() == {"anchors": 7}
-    with pytest.raises(TypeError, match="landmarks is the old name of anchors"):
-        Renamed(landmarks=7, anchors=8)

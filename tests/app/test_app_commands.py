@@ -298,7 +298,11 @@ BAD = {
     "text column": (("embed", "trees.csv", "--text", "error"), 1, ["trees.csv", "kind", "--text"]),
     "text rule": (("embed", "trees.csv", "--text", "drop"), 1, ["--text drop", "onehot"]),
     "missing rule": (("embed", "trees.csv", "--missing", "estimate"), 1, ["--missing estimate"]),
-    "standardize rule": (("embed", "trees.csv", "--standardize", "maybe"), 2, ["auto, yes, no"]),
+    "standardize rule": (
+        ("embed", "trees.csv", "--standardize", "maybe"),
+        2,
+        ["is not one of", "'auto', 'yes', 'no'"],
+    ),
     "columns": (("embed", "trees.csv", "--columns", "a\nb"), 1, ["--columns"]),
     "sigma": (("embed", "trees.csv", *KIND, "--sigma", "wide"), 1, ["--sigma", "wide"]),
     "no bandwidth": (
@@ -331,8 +335,8 @@ BAD = {
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
     "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
-    "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv 1", "two folds"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["'elm' (1)", "more rows"]),
+    "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv=2 or more", "--cv=1"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["only one class", "more rows"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from optional import needs
 from orthodrome.app import Data, InputError, read_data, read_image, write_image
-from orthodrome.app.inputs import checks, tables
+from orthodrome.app.inputs import checks, read_description, tables
 from orthodrome.app.inputs.landmarks import landmark_notes, treat_like_training, with_links
 from orthodrome.spaces import find_mirrored
 
@@ -587,6 +587,12 @@ def test_amounts_and_codes_of_missing_cells(write):
         assert any(words in note for note in found.notes), found.notes
     found = read_data(write("a.csv", "price;n\n1,25 €;1\n12,5 €;2\n"))
     assert found.X[:, 0].tolist() == [1.25, 12.5]
+
+
+def test_whole_numbers_beyond_floats(write):
+    path = write("a.csv", f"a,b\n{10**320},1\n{10**321},2\n")
+    rejected(path, "line 2", "'a'", "not a finite number")
+    assert "not a finite number" in read_description(path).problem
 
 
 @pytest.mark.parametrize("reflect", [True, False])

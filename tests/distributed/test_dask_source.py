@@ -5,7 +5,7 @@ import pytest
 
 from orthodrome import KernelPCA
 from orthodrome.gram.dask_gram import DaskGram
-from orthodrome.kernels import Gaussian, VeroneseWhitney
+from orthodrome.kernels import Gaussian, VeroneseWhitney, as_kernel
 from orthodrome.rows import DaskRows, as_rows
 
 dask = pytest.importorskip("dask", reason="needs dask: pip install orthodrome[distributed]")
@@ -91,6 +91,24 @@ def test_nothing_is_computed_before_it_is_asked_for():
         assert len(calls) == 1
         rows.compute()
         assert len(calls) == 5
+
+
+def test_products_evaluate_pairs_of_blocks_once():
+    """Unless V has so many columns that moving results costs more than evaluating them again."""
+    calls = []
+
+    def counted(X, Y):
+        calls.append(len(X))
+        return X @ Y.T
+
+    X = data()
+    gram = DaskGram(as_kernel(counted).fit(X), da.from_array(X, chunks=(250, 5)))
+    with dask.config.set(scheduler="synchronous"):
+        for n_columns, n_calls in ((1, 10), (4, 16)):
+            calls.clear()
+            V = np.ones((len(X), n_columns))
+            np.testing.assert_allclose(gram @ V, X @ (X.T @ V), rtol=1e-10, atol=1e-8)
+            assert len(calls) == n_calls
 
 
 def test_other_input_raises():

@@ -166,3 +166,7 @@ ERRORS = [
 def test_errors(use, message):
     with pytest.raises((ValueError, TypeError), match=message):
         use()
+
+
+def test_a_precomputed_matrix_of_zeros_does_not_underflow():
+    assert not Precomputed().validate(np.zeros((3, 3))).any()

@@ -52,7 +52,6 @@ def hostile():
         label_name=ATTACK,
         ids=list(HOSTILE),
         details={IMAGE: list(HOSTILE), ATTACK: [1.0] * 3, TAGS: [2.0] * 3},
-        axes=[IMAGE, TAGS],
     )
 
 
@@ -148,8 +147,7 @@ def test_invalid_arguments_are_named():
     for options, message in (
         ({"labels": ["a"]}, r"labels of Scatter .*\(5,\).* row of Z"),
         ({"ids": ["a"]}, r"ids of Scatter .*\(5,\)"),
-        ({"axes": ["a"]}, r"axes of Scatter .*\(3,\).* column of Z"),
-        ({"ratios": [1.0]}, r"ratios of Scatter .*\(3,\)"),
+        ({"ratios": [1.0]}, r"ratios of Scatter .*\(3,\).* column of Z"),
         ({"details": {"d": [1]}}, r"details\['d'\] of Scatter .*\(5,\)"),
         ({"Z": [[np.nan, 1.0]]}, "Z contains NaN"),
         ({"Z": np.zeros((0, 2))}, "0 sample"),
@@ -168,7 +166,6 @@ FIGURES = {
     "zoom": corners,
     "touch": corners,
     "ten": lambda: many(10, 20),
-    "values": lambda: Scatter(np.eye(30)[:, :2], "c", labels=[np.nan, *range(29)]),
     "hostile": hostile,
 }
 
@@ -328,16 +325,6 @@ def test_wheel_and_drag_zoom_and_move_and_a_button_resets(figure):
     assert shown.evaluate(view)[0][1] > whole[0][1]
 
 
-def test_values_have_a_scale_and_missing_ones_a_button(figure):
-    shown = figure("values")
-    legend = shown.locator(".scatter-legend")
-    assert legend.inner_text().split() == ["class", "0", "28", "missing", "1"]
-    assert "class: missing" in point_at(shown, 0)
-    assert "class: 0" in point_at(shown, 1)
-    button(shown, "missing 1").click()
-    assert len(visible(shown)) == 29
-
-
 def test_text_from_the_data_stays_text(figure):
     shown = figure("hostile")
     assert shown.locator("img, a, .scatter-plot b b, script:not([type])").count() == 0
@@ -347,7 +334,6 @@ def test_text_from_the_data_stays_text(figure):
         text = point_at(shown, row)
         assert text[0] == name
         assert f"{IMAGE}: {name}" in text
-    assert shown.locator(".xtitle").text_content() == IMAGE
     assert shown.locator(".scatter-words").text_content().count(ATTACK) >= 2
     assert shown.page.evaluate("window.pwned") is None
     button(shown, ATTACK).click()

@@ -153,7 +153,7 @@ def test_shape_modes_names_models_without_preimages(leaves):
     with pytest.raises(NotFittedError, match="KernelPGA instance is not fitted"):
         plots.shape_modes(KernelPGA(2, "veronese_whitney"))
     odd = KernelPCA(2).fit(np.random.default_rng(0).standard_normal((20, 7)))
-    with pytest.raises(ValueError, match="inverse_transform must be landmarks"):
+    with pytest.raises(ValueError, match="inverse_transform must be planar landmarks"):
         plots.shape_modes(odd)
 
 

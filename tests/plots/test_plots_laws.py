@@ -150,7 +150,7 @@ INVALID = {
     plots.images: (
         {"rows": {"a": SQUARES}},
         [
-            ({"rows": {}}, r"rows of images\(\)"),
+            ({"rows": {}}, "rows of images .* mapping"),
             ({"rows": {"a": np.ones((2, 16))}, "shape": (3, 5)}, r"shape=\(3, 5\)"),
             ({"rows": {"a": SQUARES, "b": np.ones((3, 4, 4))}}, "rows of images.* same shape"),
             ({"cmap": "grau"}, "'grau' is not"),

@@ -131,6 +131,17 @@ def test_rows_agree_with_the_whole_array(kind, dtype, tmp_path):
     assert taken.dtype == dtype
 
 
+@pytest.mark.parametrize(
+    ("kind", "step"),
+    [("array", N), ("memory map", N), ("swapped map", 4096), ("zarr", 3500)],  # whole chunks
+)
+def test_arrays_are_read_at_once_and_the_rest_in_blocks(kind, step, tmp_path):
+    X = data(np.float64)
+    blocks = list(rows_of(EVERY_KIND[kind](X, tmp_path)).blocks())
+    assert [len(block) for block in blocks[:-1]] == [step] * (-(-N // step) - 1)
+    assert np.array_equal(np.concatenate(blocks), X)
+
+
 @pytest.mark.parametrize("weights", [None, np.ones(4096)])
 def test_rows_are_spread_evenly_if_data_are_periodic(weights):
     kinds, parts = np.arange(4096) % 16, np.arange(4096) // 16

@@ -79,7 +79,7 @@ BAD = {
     "NaN": (broken((2, 3), np.nan), "Landmark 3 of specimen 2 of X is NaN or infinite"),
     "two landmarks": (np.ones((5, 4)), r"X has 2 landmarks .* at least 3"),
     "mixed": ([SQUARE, SQUARE, SQUARE[:3]], "lists of unequal length"),
-    "in space": (np.ones((5, 4, 3)), "three dimensions"),
+    "in space": (np.ones((5, 4, 3)), "planar landmarks"),
     "odd": (np.ones((5, 7)), r"\(n, 2k\) .*got float64 of shape \(5, 7\)"),
 }
 FUNCTIONS = [as_complex, as_points, centroid_size, riemannian_distance, procrustes_distance]

@@ -54,9 +54,9 @@ def test_a_sample_of_all_rows_is_exact(offset):
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-10)
     assert found.total == pytest.approx(total, rel=1e-10)
     assert found.term_size == pytest.approx(size, rel=1e-10)
-    assert found.drift == pytest.approx(distance(base, mean), abs=1e-10)
+    assert found.attributes["mean_drift_"] == pytest.approx(distance(base, mean), abs=1e-10)
     assert found.converged is True
-    assert found.gradient_norm <= 1e-12
+    assert found.attributes["mean_gradient_norm_"] <= 1e-12
 
 
 def test_covariance_of_near_points_and_of_float32():
@@ -156,7 +156,7 @@ def test_accuracy_for_sorted_and_shuffled_rows(digits, order, size, measured):
     base = karcher_mean(f[rows][: len(X) // 10]).point
     origin = moments_of(f[rows], None, lengths[rows], base=base, sample_size=size).origin()
     assert origin.converged
-    assert (origin.drift > 0.2) == (order == "sorted")
+    assert (origin.attributes["mean_drift_"] > 0.2) == (order == "sorted")
     assert np.all(np.array(errors(origin, f, lengths)) <= 1.5 * np.array(measured))
 
 
@@ -169,5 +169,5 @@ def test_equal_rows(n, size):
         np.testing.assert_allclose(origin.covariance, 0, atol=1e-14)
         assert origin.total == pytest.approx(np.arccos(0.5) ** 2)
         assert origin.term_size == pytest.approx(1)
-        assert origin.drift == pytest.approx(distance(base, row), abs=1e-14)
+        assert origin.attributes["mean_drift_"] == pytest.approx(distance(base, row), abs=1e-14)
         assert origin.converged

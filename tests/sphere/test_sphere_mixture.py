@@ -274,3 +274,15 @@ def test_first_covariances_are_shrunk_towards_the_pooled_one():
     scatters, masses, prior = scatters_of(points, shares, found.means), shares.sum(axis=1), 4 / n
     expected = (scatters + prior * scatters.sum(axis=0)) / (masses + prior)[:, None, None]
     np.testing.assert_allclose(found.covariances, expected, atol=1e-14)
+
+
+def test_steps_towards_the_likeliest_means_are_whole_if_they_help():
+    points = cap(n=60)
+    for seed in range(5):
+        mixture = some_mixture("full", seed=seed, scale=1.0)
+        cloud = Cloud(ArrayRows.of(points))
+        expected = cloud.expected(mixture, "likelihood")
+        moved = room._m_step(cloud, expected, "likelihood", 1e-8).means
+        for mean, step, found in zip(mixture.means, expected.steps, moved, strict=True):
+            whole = room.geodesic_step(mean, tangent_frame_at(mean) @ step, np.pi / 2)
+            np.testing.assert_allclose(found, whole, atol=1e-12)

@@ -258,6 +258,17 @@ def test_points_on_the_axis_of_an_outer_level_are_counted():
     np.testing.assert_allclose(chain.points(chain.scores(points)), points, atol=1e-12)
 
 
+def test_a_wide_band_has_no_better_circle_on_a_grid():
+    """A search from the direction of minimum spread about the origin alone ends elsewhere."""
+    points = small_circle(25, radius=0.4, noise=0.15, seed=7, arc=1.8)
+    polar, around = np.meshgrid(np.linspace(0, np.pi / 2, 91), np.linspace(0, 2 * np.pi, 181))
+    grid = [np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)]
+    axes = np.stack(grid, axis=-1).reshape(-1, 3)
+    found = fit_subsphere(points, np.full(25, 0.04)).axis
+    spread = np.arccos(np.clip(points @ np.vstack([found, axes]).T, -1, 1)).var(axis=0)
+    assert spread[0] <= spread.min() + 1e-9
+
+
 @pytest.mark.parametrize("dimension", [1, 3, 5])
 def test_raising_undoes_projecting(dimension):
     points = ellipsoid(40, 5)
@@ -269,6 +280,8 @@ def test_raising_undoes_projecting(dimension):
     scores, kept = chain.scores(raised), chain.scores(points)
     np.testing.assert_allclose(scores[:, :dimension], kept[:, :dimension], atol=1e-9)
     np.testing.assert_allclose(scores[:, dimension:], 0, atol=1e-9)
+    with pytest.raises(ValueError, match="must have from 2 to 6 columns; got 1"):
+        chain.raised(np.ones((3, 1)))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -286,10 +299,12 @@ def test_circular_mean_is_a_global_minimum(seed):
     assert -np.pi < center <= np.pi
 
 
-def test_more_than_half_of_a_circle_is_reported():
+@pytest.mark.parametrize(("sphere", "advice"), [("great", "$"), ("small", " Great subspheres")])
+def test_more_than_half_of_a_circle_is_reported(sphere, advice):
     angle = np.linspace(0, 4, 30)
-    with pytest.warns(UserWarning, match="take up 229 degrees of the circle"):
-        chain = nested_spheres(np.column_stack([np.cos(angle), np.sin(angle)]))
+    points = np.column_stack([np.cos(angle), np.sin(angle)])
+    with pytest.warns(UserWarning, match=rf"take up 229 degrees .* is inflated\.{advice}"):
+        chain = nested_spheres(points, sphere=sphere)
     np.testing.assert_allclose(chain.wrap, 4)
     np.testing.assert_allclose(chain.points([[0.0]]), [[np.cos(2), np.sin(2)]])
 

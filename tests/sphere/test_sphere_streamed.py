@@ -1,5 +1,7 @@
 """The Karcher mean of rows in blocks, with representative and misleading samples."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -10,9 +12,10 @@ from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.points import Sample
 from orthodrome.kernels import Linear
 from orthodrome.rows import as_rows
-from orthodrome.sphere import karcher_mean
-from orthodrome.sphere.karcher import bend_ratios, coordinate_mean
+from orthodrome.sphere import karcher_mean, log, vector_lloyd
+from orthodrome.sphere.karcher import bend_ratios, coordinate_mean, log_sums
 from orthodrome.sphere.maps import geodesic_step
+from orthodrome.sphere.vector_lloyd import lloyd_on_vectors, with_better_centers
 
 
 class Sampled(Coordinates):
@@ -32,7 +35,7 @@ def mean_of(rows, sample, weights=None, max_iter=100, tol=1e-9):
     kernel = Linear().fit(rows)
     anchors = choose_anchors(kernel, rows, 3, anchors=np.eye(3))
     batches = as_rows(np.array_split(rows, 3), Linear(), KernelPCA(kernel="linear"))
-    by = AnchorMap.from_anchors(kernel, anchors, rows.dtype, unit=False, radius=None)
+    by = AnchorMap(kernel, anchors.prepared(kernel), anchors.decoder, rows.dtype)
     vectors = anchor_coordinates(kernel, sample, anchors).toarray()
     points = Sampled(batches.zip(weights=weights), by, vectors)
     found = coordinate_mean(points, tol=tol, max_iter=max_iter)
@@ -106,3 +109,39 @@ def test_bend_ratios(angle):
     expected = (1 - level) / angle**2 if angle > 0.05 else 1 / 3 + angle**2 / 45
     found = bend_ratios(np.array([angle]), np.array([level]))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_trial_starts_from_the_mean_of_the_merged_clusters_and_from_two_halves(monkeypatch):
+    groups = [[0, 1, 0], [0, 1.5, 0], [20, 0, 1], [20, 0, -1]]
+    labels = np.array([0] * 30 + [1] * 10 + [2] * 20)
+    X = np.repeat(np.array(groups), [30, 10, 10, 10], axis=0)
+    X += 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+    kernel = Linear().fit(X)
+    points = anchor_coordinates(kernel, X, choose_anchors(kernel, X, 3, anchors=np.eye(3)))
+    vectors, starts = points.toarray(), []
+
+    def lloyd(points, centers, **options):
+        starts.append(centers.copy())
+        return lloyd_on_vectors(points, centers, **options)
+
+    monkeypatch.setattr(vector_lloyd, "lloyd_on_vectors", lloyd)
+    means = [vectors[labels == i].mean(axis=0) for i in range(3)]
+    with_better_centers(points, lloyd_on_vectors(points, np.array(means), sphere=False, max_iter=9))
+    expected = [vectors[part].mean(axis=0) for part in (slice(40), slice(40, 50), slice(50, 60))]
+    for center in expected:
+        assert np.abs(starts[0] - center).sum(axis=1).min() < 1e-9
+
+
+def test_sums_of_log_maps_equal_naive_sums():
+    X = cap_of(50)
+    kernel, w = Linear().fit(X), np.random.default_rng(0).uniform(0.5, 2, 50)
+    anchors = choose_anchors(kernel, X, 3, anchors=np.eye(3))
+    points = anchor_coordinates(kernel, X, anchors)
+    points, vectors = Coordinates(points.rows.zip(weights=w), points.by), points.toarray()
+    mean = vectors.mean(axis=0) / np.linalg.norm(vectors.mean(axis=0))
+    logs = log(vectors, base_point=mean)
+    angles = np.linalg.norm(logs, axis=1)
+    ratios = angles / np.sin(angles)
+    expected = (w.sum(), (logs.T * w) @ logs, w @ angles**2, w @ ratios**2, w.sum(), w.sum())
+    for found, exact in zip(points.reduce(partial(log_sums, mean)), expected, strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)

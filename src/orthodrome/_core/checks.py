@@ -207,23 +207,15 @@ def check_number(value: Any, name: str, owner: str) -> float:
 
 
 def check_positive(
-    value: Any,
-    name: str,
-    owner: str,
-    *,
-    or_zero: bool = False,
-    maximum: float = math.inf,
-    infinite: bool = False,
+    value: Any, name: str, owner: str, *, or_zero: bool = False, maximum: float = math.inf
 ) -> float:
-    """Return `value` as float; raise unless it is a number in the stated range."""
+    """Return `value` as float; raise unless it is a finite number in the stated range."""
     number = as_number(value)
     above = number >= 0 if or_zero else number > 0
-    is_infinite = infinite and not isinstance(value, numbers.Integral)
-    if not (above and number <= maximum and (math.isfinite(number) or is_infinite)):
+    if not (above and number <= maximum and math.isfinite(number)):
         lower = ">= 0" if or_zero else "> 0"
         upper = "" if math.isinf(maximum) else f" and <= {maximum:g}"
-        finite = "" if infinite else "finite "
-        raise invalid(name, owner, f"a {finite}number {lower}{upper}", value)
+        raise invalid(name, owner, f"a finite number {lower}{upper}", value)
     return number
 
 

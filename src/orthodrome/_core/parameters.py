@@ -61,18 +61,11 @@ def or_word(word: str, check: Check) -> Check:
     return checked
 
 
-def count_or_fraction(*, or_none: bool = False) -> Check:
-    """Require an integer >= 1 or a fraction between 0 and 1, or None."""
-    none = ", or None" if or_none else ""
-
-    def check(value: Any, name: str, owner: str) -> None:
-        number, is_integer = as_number(value), isinstance(value, numbers.Integral)
-        valid = number >= 1 if is_integer else 0 < number < 1
-        if not (valid or (or_none and value is None)):
-            requirement = f"an integer >= 1 or a fraction between 0 and 1{none}"
-            raise invalid(name, owner, requirement, value)
-
-    return check
+def count_or_fraction(value: Any, name: str, owner: str) -> None:
+    """Require an integer >= 1 or a fraction between 0 and 1."""
+    number, is_integer = as_number(value), isinstance(value, numbers.Integral)
+    if not (number >= 1 if is_integer else 0 < number < 1):
+        raise invalid(name, owner, "an integer >= 1 or a fraction between 0 and 1", value)
 
 
 def grid(*, or_zero: bool = False) -> Check:

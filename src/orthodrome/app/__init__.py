@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .streams import OutputError, flush, safe_streams, write_stderr
+from .streams import flush, safe_streams, write_stderr
 
 if TYPE_CHECKING:
     from .inputs import Data, InputError, read_data, read_image, write_image
@@ -61,8 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code, problem = 0, None
         try:
             code = _run(list(sys.argv[1:] if arguments is None else arguments))
-        except OutputError as error:
-            problem = error.problem
         except OSError as error:  # raised while printing the help or the version
             problem = error
         sys.stdout, sys.stderr = output, errors  # typer wraps them if a pipe is closed

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from .._core.types import Array
 from ..plots import confusion
@@ -53,34 +51,34 @@ def classify(
     Result
         The fitted model, the table of predictions and the page.
     """
-    labels = _check_labels(data)
+    labels = _check_labels(data, in_folds=test is None)
     work = Work(report, test=0 if test is not None else n_folds, fit=1, baselines=1)
     model = make_model(choice, data)
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
-        _check_folds(data, labels, n_folds, work)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
-        with work.step("test") as advance:
-            predicted, accuracies = _predict_folds(model, data.X, labels, folds, advance)
+        with work.step("test"):
+            predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
+            correct, parts = predicted == labels, folds.split(labels, labels)
+            accuracies = [float(np.mean(correct[rows])) for _, rows in parts]
         how = f"with {n_folds}-fold stratified cross-validation"
         predict = "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)"
-        python = [f"folds = {folds!r}", predict, fit]
+        accuracy = "accuracy = (predicted == data.labels).mean()"
+        python = [f"folds = {folds!r}", predict, accuracy, fit]
     with work.step("fit", model):
         model.fit(data.X, labels)
     if test is not None:
         check_same_columns(data.columns, test)
         predicted = np.asarray(model.predict(test.X))
-        accuracies = [] if test.labels is None else [float(np.mean(predicted == test.labels))]
         how = f"on the {len(test)} rows of {test.path}"
-        python = [fit, "predicted = model.predict(test.X)"]
-    if accuracies:
-        name = "data" if test is None else "test"
-        python.append(f"accuracy = (predicted == {name}.labels).mean()")
+        python, accuracies = [fit, "predicted = model.predict(test.X)"], []
+        if test.labels is not None:
+            accuracies = [float(np.mean(predicted == test.labels))]
+            python.append("accuracy = (predicted == test.labels).mean()")
     tested = data if test is None else test
     classes = _all_classes(last_step(model).classes_, tested, work)
-    facts, score = _summary(len(data), tested, accuracies, how)
-    scores = [score]
+    facts, *scores = _summary(len(data), tested, accuracies, how)
     if tested.labels is not None:
         with work.step("baselines"):
             found = baseline_predictions(data, labels, choice, tested, folds)
@@ -184,8 +182,8 @@ def _sections(
     ]
 
 
-def _check_labels(data: Data) -> Array:
-    """Return the labels; raise unless there are at least two classes."""
+def _check_labels(data: Data, *, in_folds: bool) -> Array:
+    """Return the labels; raise unless there are two classes, of two rows if used in folds."""
     if data.labels is None:
         raise InputError(f"{data.path}: a classifier needs labels. Name their column with --label.")
     if len(set(data.labels)) < 2:
@@ -193,44 +191,12 @@ def _check_labels(data: Data) -> Array:
             f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}. A classifier "
             "needs at least two classes."
         )
-    return data.labels
-
-
-def _check_folds(data: Data, labels: Array, n_folds: int, work: Work) -> None:
-    """Raise if rows cannot be divided into folds; note classes with fewer rows than folds."""
-    if n_folds < 2:
-        raise InputError(f"--cv {n_folds}: cross-validation needs at least two folds.")
-    names, counts = np.unique(labels, return_counts=True)
-    small = counts < n_folds
-    pairs = zip(names[small][:10], counts[small], strict=False)
-    listed = ", ".join(f"{str(name)!r} ({n})" for name, n in pairs)
-    second, largest = np.sort(counts)[-2:]
-    if second < 2 or largest < n_folds:
-        fewer = "fewer folds (--cv), " if second >= 2 else ""  # one row cannot be divided
+    if in_folds and np.sort(np.unique(data.labels, return_counts=True)[1])[-2] < 2:
         raise InputError(
-            f"{data.path}: too few rows in the classes {listed} for the {n_folds} folds. Use "
-            f"{fewer}a test file (--test), or more rows."
+            f"{data.path}: only one class has more than one row, which is too few for folds. Use a "
+            "test file (--test), or more rows."
         )
-    if listed:
-        work.notes.append(
-            f"Classes with fewer rows than the {n_folds} folds: {listed}. They are missing in some "
-            "training parts, where their rows cannot be recognised."
-        )
-
-
-def _predict_folds(
-    model: Any, X: Array, labels: Array, folds: StratifiedKFold, advance: Callable[[float], None]
-) -> tuple[Array, list[float]]:
-    """Predict each fold with a model fitted to the others; return also the accuracies."""
-    predicted, accuracies = np.empty_like(labels), []
-    with warnings.catch_warnings():  # there is a note on small classes already
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        parts = list(folds.split(labels, labels))
-    for train, test in parts:
-        predicted[test] = clone(model).fit(X[train], labels[train]).predict(X[test])
-        accuracies.append(float(np.mean(predicted[test] == labels[test])))
-        advance(len(accuracies) / folds.get_n_splits())
-    return predicted, accuracies
+    return data.labels
 
 
 def check_same_columns(columns: tuple[str, ...], other: Data) -> None:

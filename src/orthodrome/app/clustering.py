@@ -18,7 +18,7 @@ from ..metrics import clustering_error, variation_of_information
 from ..plots import curves
 from ..plots.report import Block, Picture, Section, Table, Text
 from .baselines import clustering_lines, compare_clusterings
-from .inputs import Data, InputError
+from .inputs import Data
 from .models import MAX_EXACT_ROWS, Choice, anchor_notes, last_step, make_model
 from .results import (
     Report,
@@ -156,7 +156,11 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     # the steps with their expected times, relative to each other
     work = Work(report, number=2, method=4, clustering=8, baselines=1, picture=2)
     parameters = dict(choice.parameters)
-    k, evidence = _number_of_clusters(data, choice, parameters.pop("n_clusters", None), work)
+    k, evidence = parameters.pop("n_clusters", None), None
+    if k is None:
+        with work.step("number"):
+            evidence = propose_clusters(data, choice)
+        k = evidence.n_clusters
     parameters["n_components" if choice.method == "mixture" else "n_clusters"] = k
     fitted = None
     if choice.method == "auto":
@@ -175,11 +179,7 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
             table["probability"] = np.asarray(model.predict_proba(data.X)).max(axis=1).tolist()
     with work.step("baselines"):
         scores = compare_clusterings(data, choice, k, clusters)
-    plot_parameters = {"n_components": min(2, len(data))}
-    kpca = make_model(replace(choice, method="kpca", parameters=plot_parameters), data)
-    with work.step("picture", kpca):
-        points = np.asarray(kpca.fit_transform(data.X))
-    points = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # there may be only one component
+    points = _plane(data, choice, work)
     sizes = np.bincount(clusters, minlength=k).tolist()
     facts: dict[str, Any] = {"n_rows": len(data), "sizes": sizes, **scores}
     lines = [
@@ -207,19 +207,13 @@ def cluster(data: Data, choice: Choice, report: Report | None = None) -> Result:
     return Result(model, work, f"{answer}.", facts, lines, sections, python, files)
 
 
-def _number_of_clusters(
-    data: Data, choice: Choice, k: int | None, work: Work
-) -> tuple[int, Evidence | None]:
-    """Return the given number of clusters, or a proposed number with its evidence."""
-    if k is None:
-        with work.step("number"):
-            evidence = propose_clusters(data, choice)
-        return evidence.n_clusters, evidence
-    if k > len(data):
-        raise InputError(
-            f"{data.path}: -k {k} exceeds the number of rows ({len(data)}). Use a smaller -k."
-        )
-    return k, None
+def _plane(data: Data, choice: Choice, work: Work) -> Floats:
+    """Return two coordinates of each row, by kernel PCA with the same kernel."""
+    parameters = {"n_components": min(2, len(data))}
+    model = make_model(replace(choice, method="kpca", parameters=parameters), data)
+    with work.step("picture", model):
+        points = np.asarray(model.fit_transform(data.X))
+    return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # there may be only one component
 
 
 def _automatic_method(data: Data, choice: Choice) -> tuple[str, Any, str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .streams import OutputError, printable, write_stderr, write_stdout
+from .streams import printable, write_stderr, write_stdout
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
@@ -71,11 +71,15 @@ def _option(
     return _parameter(name, Annotated[kind, typer.Option(*flags, help=help, **more)], default)
 
 
+def _choice(flag: str, help: str, names: tuple[str, ...], metavar: str) -> inspect.Parameter:
+    """Return an option with one of these values, by default the first."""
+    kind = StrEnum("Choice", [(name, name) for name in names])  # type: ignore[misc]  # from names
+    return _option(flag, f"{help}{', '.join(names)}", kind, kind(names[0]), metavar=metavar)
+
+
 def _method(names: tuple[str, ...]) -> inspect.Parameter:
     """Return the option --method."""
-    kind = StrEnum("Method", [(name, name) for name in names])  # type: ignore[misc]  # from names
-    choices = "one of " + ", ".join(names)
-    return _option("--method", choices, kind, kind(names[0]), metavar="NAME")
+    return _choice("--method", "one of ", names, "NAME")
 
 
 def _components(default: int) -> inspect.Parameter:
@@ -86,12 +90,6 @@ def _check_name(out: str | None) -> str | None:
     if out == "":
         raise typer.BadParameter("the name is empty. Is a shell variable unset?")
     return out
-
-
-def _check_standardize(value: str) -> str:
-    if value not in ("auto", "yes", "no"):
-        raise typer.BadParameter(f"{value!r} is not one of auto, yes, no.")
-    return value
 
 
 DATA = _argument("data", "DATA", "csv, tsv, parquet, npy, npz, tps or nts file")
@@ -109,13 +107,11 @@ READING = (
     _option("--text", "columns of text: ignore, onehot or error", metavar="RULE"),
     _option("--fix-mirrored", "landmarks: reflect mirrored specimens", bool, False),
 )
-_STANDARDIZE = _option(
+_STANDARDIZE = _choice(
     "--standardize",
-    "scale columns to mean 0 and variance 1: yes, no or auto (if their scales differ)",
-    str,
-    "auto",
-    metavar="RULE",
-    callback=_check_standardize,
+    "scale columns to mean 0 and variance 1; auto: if their scales differ; one of ",
+    ("auto", "yes", "no"),
+    "RULE",
 )
 _LINKS_HELP = "landmarks: table of pairs of numbers to join by lines in figures"
 LINKS = _option("--links", _LINKS_HELP, metavar="FILE")
@@ -155,8 +151,8 @@ def _run_command(name: str, options: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         write_stderr("\northodrome: interrupted\n")
         raise typer.Exit(INTERRUPTED) from None
-    except OutputError:
-        raise
+    except BrokenPipeError:  # the reader of standard output has seen enough
+        raise typer.Exit(0) from None
     except Exception as error:
         expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
         if debugging() and (not expected or isinstance(error, ImportError)):

@@ -145,7 +145,7 @@ def run_demo(
         for number, (task, (title, make)) in enumerate(tasks.items()):
             report(number / len(tasks), task)
             sections.append(Section(title, make()))
-        sections.append(reproduction_section(command, _programs(), []))
+        sections.append(reproduction_section(command, _programs()))
         lead = _text("lead", seconds=time.perf_counter() - started)
         page = target / "index.html"
         return write_report(page, TITLE, sections, lead=lead)

@@ -11,7 +11,6 @@ from .._core.types import Floats
 from ..denoising import PatchDenoiser
 from ..plots import images
 from ..plots.report import Note, Picture, Section, Table, Text
-from .inputs import InputError
 from .inputs.images import encode_image
 from .results import Report, Result, Work
 
@@ -47,11 +46,6 @@ def denoise(
     Result
         The cleaned image, clipped to [0, 1], and the page.
     """
-    if min(image.shape[:2]) < patch_size:
-        raise InputError(
-            f"{path} has {image.shape[1]} x {image.shape[0]} pixels and is smaller than a patch of "
-            f"{patch_size} x {patch_size}. Use a smaller --patch-size."
-        )
     channels = {"grey": image}
     if image.ndim == 3:
         channels = dict(zip(("red", "green", "blue"), np.moveaxis(image, -1, 0), strict=True))

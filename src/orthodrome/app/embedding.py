@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import maxabs_scale, scale
 
 from .._core.types import Array, Floats
@@ -93,7 +93,9 @@ def _sections(
     sections = [Section("Embedding", [points, *opening(data, work, description)])]
     pictures = [spectrum_picture(model)] if len(ratios) > 1 else []
     if curve is not None:
-        pictures.append(_neighbors(type(model).__name__, curve, len(data)))
+        n, n_compared = len(data), len(curve) + 1
+        sample = f"Computed for a sample of {n_compared} rows." if n_compared < n else ""
+        pictures.append(neighbors_picture({type(model).__name__: curve}, sample))
     if pictures:
         sections.append(Section("How much is preserved", [Row(pictures)]))
     return sections + (modes_section(data, model) if data.kind == "shapes" else [])
@@ -111,16 +113,15 @@ def _mirrored(data: Data) -> dict[str, Any]:
     return {"labels": labels, "label_name": "specimens"}
 
 
-def _neighbors(name: str, curve: Floats, n: int) -> Picture:
-    area, n_compared = neighborhood_area(curve), len(curve) + 1
-    sample = f" Computed for a sample of {n_compared} rows." if n_compared < n else ""
+def neighbors_picture(curves: dict[str, Floats], remark: str) -> Picture:
+    """Plot the fraction of neighbours that each method preserves."""
+    scores = ", ".join(f"{name} {neighborhood_area(row):.3f}" for name, row in curves.items())
     return Picture.of(
-        neighborhood({name: curve}, xscale="log"),
+        neighborhood(curves, xscale="log"),
         "neighbourhoods",
-        alt="Fraction of neighbours preserved against the size of the neighbourhood; score "
-        f"{area:.3f}.",
-        caption="Fraction of nearest neighbours preserved. The neighbourhood score, "
-        f"the area between curve and chance, is {area:.3f} (1: all, 0: random).{sample}",
+        alt=f"Fraction of neighbours preserved against the size of the neighbourhood: {scores}.",
+        caption="Fraction of nearest neighbours preserved. The neighbourhood score, the area "
+        f"between curve and chance (1: all, 0: random): {scores}. {remark}".strip(),
     )
 
 
@@ -256,30 +257,9 @@ class Comparison:
             others = [e for e in self.results if e is not best and self._is_worse(e) is is_worse]
             if others:
                 parts.append(f"{verdict}: {', '.join(f'{e.title} {e.score:.3f}' for e in others)}.")
-        if best.score < self._small_score():
-            parts.append(f"All scores are small: try more than {components} (--components).")
         if self.criterion == "neighbourhoods" and self.data.labels is not None:
             parts.append(f"The labels were not used: fewer than two classes have {_N_FOLDS} rows.")
         return " ".join(parts)
-
-    def answer(self) -> str:
-        """Return the recommended method and its score."""
-        best, components = self.best, count(self.n_components, "component")
-        return (
-            f"Use {best.title}: with {components}, {_CRITERIA[self.criterion]} is "
-            f"{best.score:.3f}, and no other method is clearly better."
-        )
-
-    def _small_score(self) -> float:
-        """Return the limit below which scores count as small.
-
-        For areas it is 0.3. For accuracies it is the fraction of rows in the largest class, plus
-        two standard errors of the recommended method's score.
-        """
-        if self.criterion == "neighbourhoods" or self.data.labels is None:
-            return 0.3
-        sizes = np.unique(self.data.labels, return_counts=True)[1]
-        return float(sizes.max()) / len(self.data) + 2 * self.best.error
 
     def facts(self) -> dict[str, Any]:
         """Return the scores and the recommendation, for JSON."""
@@ -299,7 +279,6 @@ def compare(
     report: Report | None = None,
     *,
     n_components: int = 2,
-    methods: Sequence[str] = tuple(TITLES),
 ) -> Result:
     """Fit PCA and all kernel decompositions, and compare their coordinates.
 
@@ -313,17 +292,15 @@ def compare(
         Called with the progress.
     n_components : int, default=2
         Number of coordinates of each method.
-    methods : sequence of str
-        Keys of `TITLES`, the simplest first. PCA is omitted for shapes.
 
     Returns
     -------
     Result
         The recommended model, not fitted, and the page.
     """
-    weights = {name: 10.0 if name == "kpns" else 1.0 for name in methods}
+    weights = {name: 10.0 if name == "kpns" else 1.0 for name in TITLES}
     work = Work(report and (lambda fraction, task: report(fraction, TITLES[task])), **weights)
-    found = compare_methods(data, choice, work, n_components=n_components, methods=methods)
+    found = compare_methods(data, choice, work, n_components=n_components)
     description = f"{count(n_components, 'component')} of each method."
     if len(data) > len(found.data):
         description += f" {len(found.data)} of {len(data)} rows were drawn at random."
@@ -331,7 +308,8 @@ def compare(
     model = _model(found.best.method, found.data, choice, n_components)
     python = ["coordinates = model.fit_transform(data.X)"]
     lines = [found.recommendation()]
-    return Result(model, work, found.answer(), found.facts(), lines, sections, python, {})
+    answer = lines[0].split(" Criterion")[0]
+    return Result(model, work, answer, found.facts(), lines, sections, python, {})
 
 
 def compare_methods(
@@ -342,7 +320,7 @@ def compare_methods(
     n_components: int = 2,
     methods: Sequence[str] = tuple(TITLES),
 ) -> Comparison:
-    """Score decompositions on at most `MAX_ROWS` rows; see :func:`compare`.
+    """Score decompositions on at most `MAX_ROWS` rows; PCA is omitted for shapes.
 
     With labels, the score is the accuracy of a classifier that uses the coordinates: the methods
     and the classifier are fitted to four folds of the rows and tested on the fifth. Without labels,
@@ -399,7 +377,9 @@ def _evaluate(
     if folds:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit to all rows has warned
-            scores = np.array([_accuracy(name, data, choice, n_components, *f) for f in folds])
+            q = min(n_components, *(len(train) - 1 for train, _ in folds))
+            model = make_pipeline(_model(name, data, choice, q), KNeighborsClassifier(_N_NEIGHBORS))
+            scores = cross_val_score(model, data.X, data.labels, cv=folds, error_score="raise")
         score, spread = float(scores.mean()), scores / np.sqrt(len(folds))
     else:
         rng, n_half = np.random.default_rng(choice.seed), max(3, len(data) // 2)
@@ -420,18 +400,6 @@ def _reference(data: Data, choice: Choice) -> tuple[Array, Any]:
     return scale(maxabs_scale(data.X)), None  # in two steps, so that no square overflows
 
 
-def _accuracy(
-    name: str, data: Data, choice: Choice, n_components: int, train: Array, test: Array
-) -> float:
-    """Return the accuracy on held-out rows of a classifier that uses the coordinates."""
-    assert data.labels is not None
-    training = data.take(train)
-    model = _model(name, training, choice, min(n_components, len(train) - 1))
-    classifier = KNeighborsClassifier(min(_N_NEIGHBORS, len(train)))
-    classifier.fit(model.fit_transform(training.X), data.labels[train])
-    return float(classifier.score(model.transform(data.X[test]), data.labels[test]))
-
-
 def _comparison_sections(found: Comparison, work: Work, description: str) -> list[Section]:
     """Return the sections of the page."""
     data, areas = found.data, {each.title: neighborhood_area(each.curve) for each in found.results}
@@ -442,13 +410,9 @@ def _comparison_sections(found: Comparison, work: Work, description: str) -> lis
     header = ["method", found.criterion, "±", "area", "seconds"]
     title = f"Methods. Criterion: {_CRITERIA[found.criterion]}. ±: standard error"
     table = Table(f"{title}; area: between the curve above and chance", header, rows)
-    described = ", ".join(f"{name} area {area:.3f}" for name, area in areas.items())
-    curves = Picture.of(
-        neighborhood({each.title: each.curve for each in found.results}, xscale="log"),
-        "neighbourhoods",
-        alt=f"Fraction against the size of the neighbourhood: {described}.",
-        caption="Fraction of nearest neighbours preserved by each method, compared with the "
-        + ("standardised data." if data.kind == "table" else "feature space of the kernel."),
+    compared = "standardised data" if data.kind == "table" else "feature space of the kernel"
+    curves = neighbors_picture(
+        {each.title: each.curve for each in found.results}, f"Compared with the {compared}."
     )
     first, *notes = opening(data, work, description)
     blocks: list[Block] = [curves, table, first, Note(found.recommendation()), *notes]

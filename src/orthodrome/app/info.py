@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from joblib.logger import short_format_time
 from sklearn.preprocessing import StandardScaler
 
 from .._core.memory import format_bytes
@@ -47,11 +48,6 @@ _ISOLATED_ANGLE = 75.0  # mean angle above which most points have hardly any nei
 _IMPORT_SECONDS = min(time.process_time(), 10.0)
 _PAGE_SECONDS = 3.0  # to score the result, and to draw and write the page
 _NEIGHBORS_BYTES = 32  # per pair of rows when neighbours are compared
-_COMPUTATION = {
-    "nystroem": "approximately, from the similarities to a sample of the rows (anchors)",
-    "coordinates": "exactly, from the covariance of the columns",
-}
-_USUAL_COMPUTATION = "exactly, from the similarities of all pairs of rows"
 
 
 def describe(
@@ -242,11 +238,11 @@ def _data_lines(info: dict[str, Any]) -> list[str]:
         memory = format_bytes(info["estimate"]["bytes"])
         if info["available_bytes"] is not None:
             memory += f" of {format_bytes(info['available_bytes'])}"
-        computation = _COMPUTATION.get(info["solver"], _USUAL_COMPUTATION)
+        seconds = short_format_time(info["estimate"]["seconds"]).strip()
         lines.append(
-            f"estimate: embed or cluster takes {format_seconds(info['estimate']['seconds'])}, and "
-            f"{memory} of memory in addition to the program itself. Both values are rough. The "
-            f"result is computed {computation}."
+            f"estimate: embed or cluster takes about {seconds}, and {memory} of memory in addition "
+            f"to the program itself. Both values are rough. Solver: {info['solver']}, because "
+            f"{info['plan_reason']}."
         )
     return lines
 
@@ -291,17 +287,11 @@ def _class_advice(data: Data) -> list[str]:
     if sizes is None:
         options = "--label" if data.kind == "table" else "--labels or --label-regex"
         return [f"To classify, give the labels with {options}."]
-    singletons = [name for name, size in sizes.items() if size == 1]
-    if len(sizes) == 1:
-        return ["There is only one class; a classifier needs at least two."]
     if len(sizes) > len(data) / 2:
         return [
             f"{data.label_name} has {len(sizes)} different values in {len(data)} rows. Check that "
             "it holds classes, not row names or measurements."
         ]
-    if singletons:
-        text = format_names(singletons)
-        return [f"Classes with a single row cannot be cross-validated: {text}."]
     return []
 
 
@@ -410,20 +400,3 @@ def estimate(data: Data, plan: Plan, comparison: Comparison) -> dict[str, float]
         "seconds": _IMPORT_SECONDS + seconds + _PAGE_SECONDS,
         "bytes": max(plan.memory, neighbors) + 2 * data.X.nbytes,
     }
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a duration.
-
-    Examples
-    --------
-    >>> from orthodrome.app.info import format_seconds
-    >>> format_seconds(0.04), format_seconds(75), format_seconds(9000)
-    ('less than 0.1 s', 'about 1.2 min', 'about 2.5 h')
-    """
-    if seconds < 0.1:
-        return "less than 0.1 s"
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= size:
-            return f"about {seconds / size:.2g} {unit}"
-    return f"about {seconds:.2g} s"

@@ -56,6 +56,8 @@ _OPTION_NAMES = {
     r"\bn_clusters\b": "-k",
     r"\bnegative='keep'": "--keep-negative",
     r"\brandom_state\b": "--seed",
+    r"\bpatch_size\b": "--patch-size",
+    r"\bn_splits\b": "--cv",
 }
 _PYTHON_ONLY = re.compile(
     r"\b(max_iter|tol|memory_budget|n_anchors|n_modes|n_neighbors|reg_covar|solver|storage)\b"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import shlex
 import time
@@ -254,35 +253,33 @@ def _links_text(data: Data) -> str:
 
 
 def reproduction_section(
-    command: Sequence[str], programs: dict[str, str], tables: Sequence[Table], *facts: list[str]
+    command: Sequence[str], programs: dict[str, str], *facts: list[str]
 ) -> Section:
-    """Return the section to reproduce a run: command, Python code, tables and versions."""
+    """Return the section to reproduce a run: command, Python code, versions and other facts."""
     rows = [*map(list, versions(*_PACKAGES)), ["machine", machine()], *facts]
     return Section(
         "How to reproduce this page",
         [
             Code(shlex.join(command), "Command:"),
             *(Code(lines, title) for title, lines in programs.items()),
-            *tables,
             Table("Versions and times", ["item", "value"], rows),
         ],
     )
 
 
 def model_reproduction_section(result: Result, command: Sequence[str], lines: str) -> Section:
-    """Return the section to reproduce a fitted model, with its parameters and times."""
+    """Return the section to reproduce a fitted model, with fitted values and times."""
     estimator = last_step(result.model)
-    names = sorted(inspect.signature(type(estimator)).parameters)
-    rows = [[name, str(getattr(estimator, name))] for name in names]
+    fitted = [
+        [f"fitted {name}", str(getattr(estimator, name))]
+        for name in ("kernel_", "alpha_", "solver_", "n_iter_", "converged_")
+        if hasattr(estimator, name)
+    ]
     kernel: Any = getattr(estimator, "kernel_", None)
     if hasattr(kernel, "sigma_"):
-        rows.append(["fitted bandwidth (kernel_.sigma_)", f"{float(kernel.sigma_):.6g}"])
-    for name in ("alpha_", "solver_", "n_iter_", "converged_"):
-        if hasattr(estimator, name):
-            rows.append([f"fitted {name}", str(getattr(estimator, name))])
-    table = Table(f"Parameters of {type(estimator).__name__}", ["parameter", "value"], rows)
+        fitted.append(["fitted kernel_.sigma_", f"{float(kernel.sigma_):.6g}"])
     times = [[f"seconds: {name}", f"{time:.2f}"] for name, time in result.work.seconds.items()]
-    return reproduction_section(command, {"Python code:": lines}, [table], *times)
+    return reproduction_section(command, {"Python code:": lines}, *fitted, *times)
 
 
 _NAMES = {
@@ -299,22 +296,21 @@ _NAMES = {
     ),
     "PerTurbo": ("the classifier PerTurbo", "courty2012geodesic"),
     "NestedSpheresClassifier": ("a classifier on principal nested spheres", "awate2016robust"),
+    "RobustKernelPCA": ("robust kernel principal component analysis", "schreurs2021outlier"),
     "PatchDenoiser": ("kernel PCA of image patches", "schraudolph2006fast"),
     "VeroneseWhitney": ("a Gaussian kernel of planar shapes", "lee2019extrinsic"),
     "LogEuclidean": ("a log-Euclidean Gaussian kernel", "jayasumana2013kernel"),
     "Gaussian": ("a Gaussian kernel", ""),
     "Linear": ("a linear kernel", ""),
 }
-_LETTERS = {r"{\"o}": "ö", r"{\"u}": "ü", r"{\c{c}}": "ç"}
 
 
 @cache
 def references() -> dict[str, str]:
     """Return the BibTeX entries of ``references.bib`` by key."""
     text = files(__package__).joinpath("references.bib").read_text("utf-8")
-    entries = re.findall(r"^@\w+\{(\w+),\n.*?^\}", text, re.DOTALL | re.MULTILINE)
-    parts = re.findall(r"^@.*?^\}", text, re.DOTALL | re.MULTILINE)
-    return dict(zip(entries, parts, strict=True))
+    entries = re.finditer(r"^@\w+\{(\w+),\n.*?^\}", text, re.DOTALL | re.MULTILINE)
+    return {entry[1]: entry[0] for entry in entries}
 
 
 def citing_section(model: Any, data: Data | None) -> Section:
@@ -322,15 +318,14 @@ def citing_section(model: Any, data: Data | None) -> Section:
     estimator = last_step(model)
     kernel = getattr(estimator, "kernel_", getattr(estimator, "kernel", None))
     kernel = getattr(kernel, "kernel_", kernel)  # of Normalized
-    used = [_described(estimator)]
-    keys = [_key(estimator)]
+    used, objects = [], [estimator, *([kernel] if isinstance(kernel, Kernel) else [])]
     if type(estimator) is KernelPCA and isinstance(kernel, Linear):
-        used, keys = ["principal component analysis"], []
-    elif isinstance(kernel, Kernel):
-        sigma = getattr(kernel, "sigma_", None)
-        width = "" if sigma is None else f" (bandwidth {float(sigma):.3g})"
-        used.append(_described(kernel) + width)
-        keys.append(_key(kernel))
+        used, objects = ["principal component analysis"], []
+    for each in objects:
+        name, key = type(each).__name__, _key(each)
+        used.append(_NAMES.get(name, (f"the kernel {name}", ""))[0] + f" [{key}]" * bool(key))
+    if isinstance(kernel, Kernel) and hasattr(kernel, "sigma_") and objects:
+        used[-1] += f" (bandwidth {float(kernel.sigma_):.3g})"
     what = "The image" if data is None else size(data)
     was = "was" if data is None else "were"
     standardised = "" if estimator is model else ", after standardising the columns"
@@ -338,7 +333,8 @@ def citing_section(model: Any, data: Data | None) -> Section:
         f"{what} {was} analysed with {' and '.join(used)}{standardised}, as implemented in "
         f"orthodrome {dict(versions('orthodrome'))['orthodrome']}."
     )
-    entries = [references()[key] for key in dict.fromkeys(["orthodrome", *keys]) if key]
+    keys = dict.fromkeys(["orthodrome", *map(_key, objects)])
+    entries = [references()[key] for key in keys if key]
     return Section(
         "For your paper",
         [Code(sentence, "Methods:"), Code("\n".join(entries), "References (BibTeX):")],
@@ -347,25 +343,8 @@ def citing_section(model: Any, data: Data | None) -> Section:
 
 def _key(used: Any) -> str:
     name = type(used).__name__
-    if name == "RobustKernelPCA":
-        return "awate2016robust" if used.method == "pursuit" else "schreurs2021outlier"
+    if name == "RobustKernelPCA" and used.method == "pursuit":
+        return "awate2016robust"
     if name == "KernelSpectralClustering" and used.laplacian == "ncut":
         return "shi2000normalized"
     return _NAMES.get(name, ("", ""))[1]
-
-
-def _described(used: Any) -> str:
-    """Return the name of a method or kernel, with the authors and year of its reference."""
-    name = type(used).__name__
-    default = "robust kernel PCA" if name == "RobustKernelPCA" else f"the kernel {name}"
-    text, key = _NAMES.get(name, (default, ""))[0], _key(used)
-    if not key:
-        return text
-    entry = references()[key]
-    for code, letter in _LETTERS.items():
-        entry = entry.replace(code, letter)
-    authors = re.findall(r"author\s*= \{(.*)\},", entry)[0].split(" and ")
-    year = re.findall(r"year\s*= \{(\d+)\}", entry)[0]
-    families = [author.split(",")[0] for author in authors]
-    who = " and ".join(families) if len(families) < 3 else f"{families[0]} et al."
-    return f"{text} ({who}, {year})"

@@ -23,7 +23,7 @@ from ..plots.report import render_report
 from ..preprocessing import TableCleaner
 from ..spaces import find_landmark_errors
 from . import inputs
-from .classification import check_same_columns, classify, training_sample
+from .classification import classify, training_sample
 from .clustering import cluster
 from .commands import ARGUMENTS, READING, debugging
 from .demo import run_demo
@@ -269,8 +269,6 @@ def _predict(options: dict[str, Any]) -> None:
     if not options["quiet"]:
         for text in data.notes:
             write_stderr(f"note: {printable(text)}\n")
-    if training["columns"]:
-        check_same_columns(training["columns"], data)
     with progress(options["quiet"]) as report:
         report(0.0, "prediction")
         try:

@@ -14,20 +14,12 @@ _CONTROL = ("Cc", "Cs", "Zl", "Zp")
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-class OutputError(Exception):
-    """Writing to standard output failed."""
-
-    def __init__(self, problem: OSError) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-
 def write_stdout(text: str) -> None:
-    """Write to standard output."""
+    """Write to standard output; errors name it."""
     try:
         sys.stdout.write(text)
     except OSError as problem:
-        raise OutputError(problem) from problem
+        raise OSError(problem.errno, problem.strerror, "standard output") from problem
 
 
 def write_stderr(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -99,7 +99,7 @@ class Rules:
         """Return the residual of each point from the rest of its class, shape (G, n, A)."""
         if self.left_out is not None:
             return self.left_out(group, alphas)
-        return self.filter.left_out(group.spectrum, alphas)  # type: ignore[arg-type,call-arg]
+        return self.filter.left_out(group.spectrum, alphas)
 
 
 # ---------------------------------------------------------------------- fitting
@@ -162,78 +162,24 @@ def _as_slice(numbers: Indices) -> Any:
     return slice(first, last + 1) if is_range else numbers
 
 
-def _left_out_blocks(
-    training: TrainingPoints, group: ClassGroup, rules: Rules, alphas: Floats
-) -> Iterator[tuple[Indices, Floats, Floats]]:
-    """Yield numbers of points, their residuals from the classes of a group, and k(x, x).
-
-    Points that span one of these classes are left out of it. Residuals have shape (G, m, A).
-    """
-    absolute = rules.absolute(alphas, group)
-    left_out = rules.left_out_residuals(group, absolute)
-    gains = rules.filter.gains(group.spectrum, absolute)
-    subspace = group.subspace(group.spectrum.directions())
-    G, n, A = left_out.shape
-    numbers, members = np.arange(len(training.index)), group.members.ravel()
-    if G == 1:
-        yield members, left_out, group.diagonals[0]
-        numbers = np.delete(numbers, members)
-    for block in row_blocks(len(numbers), G * max(n, A)):
-        which = numbers[block]
-        index = training.index[which]
-        with rows_renumbered(index):
-            if training.gram is not None:
-                new, diagonal = training.gram[index], np.diagonal(training.gram)[index]
+def _residuals_from(
+    training: TrainingPoints, group: ClassGroup, gains: Floats, which: Indices
+) -> tuple[Floats, Floats]:
+    """Return residuals of some points from the classes of a group, (G, m, A), and k(x, x)."""
+    index = training.index[which]
+    with rows_renumbered(index):
+        if training.gram is not None:
+            new, diagonal = training.gram[index], np.diagonal(training.gram)[index]
+        else:
+            if training.prepared is None:
+                new = group.kernel.prepare(training.data[which])
             else:
-                if training.prepared is None:
-                    new = group.kernel.prepare(training.data[which])
-                else:
-                    new = training.prepared[_as_slice(which)]
-                diagonal = group.kernel.diagonal(new)
-            check_overflow(diagonal)
-            residuals = subspace.captured(new, gains)
-        np.subtract(diagonal[:, None], residuals, out=residuals)
-        if G > 1:
-            inside = np.flatnonzero((members >= which[0]) & (members <= which[-1]))
-            own_class = np.repeat(np.arange(G), n)[inside]
-            residuals[own_class, members[inside] - which[0]] = left_out.reshape(-1, A)[inside]
-        yield which, residuals, diagonal
-
-
-class _Smallest:
-    """Smallest leave-one-out residuals of each point for each α.
-
-    ``own`` is the residual from the point's own class; ``before`` and ``after`` are the smallest
-    residuals from the classes with smaller and larger numbers.
-    """
-
-    def __init__(self, owners: Indices, n_alphas: int) -> None:
-        self.owners = owners
-        self.own, self.before, self.after = np.full((3, len(owners), n_alphas), np.inf)
-
-    def include(self, points: Indices, classes: Indices, residuals: Floats) -> None:
-        """Include the residuals of points from these classes, shape (G, m, A)."""
-        first = np.searchsorted(classes, self.owners[points])
-        last = np.searchsorted(classes, self.owners[points], side="right")
-        has_own = np.flatnonzero(first < last)
-        self.own[points[has_own]] = residuals[first[has_own], has_own]
-        smallest, numbers = residuals.min(axis=0), np.arange(len(classes))[:, None]
-        mixed = np.flatnonzero((first < len(classes)) & (last > 0))
-        for side, is_whole, mask in (
-            (self.before, first == len(classes), numbers < first[mixed]),
-            (self.after, last == 0, numbers >= last[mixed]),
-        ):
-            whole = points[is_whole]
-            side[whole] = np.minimum(side[whole], smallest[is_whole])
-            if len(classes) > 1:
-                found = np.where(mask[..., None], residuals[:, mixed], np.inf).min(axis=0)
-                side[points[mixed]] = np.minimum(side[points[mixed]], found)
-
-    def correct(self, diagonal: Floats) -> NDArray[np.bool_]:
-        """Return whether each point's class is the first of those with the smallest residual."""
-        smallest = np.minimum(np.minimum(self.before, self.after), self.own)
-        allowed = smallest + TIE_TOL * np.abs(diagonal)[:, None]
-        return (self.own <= allowed) & (self.before > allowed)
+                new = training.prepared[_as_slice(which)]
+            diagonal = group.kernel.diagonal(new)
+        check_overflow(diagonal)
+        residuals = group.subspace(group.spectrum.directions()).captured(new, gains)
+    np.subtract(diagonal[:, None], residuals, out=residuals)
+    return residuals, diagonal
 
 
 @dataclass(frozen=True)
@@ -258,19 +204,35 @@ def _leave_one_out(
 ) -> _LeaveOneOut:
     """Return the leave-one-out results of a kernel for each α; a single α always has residuals."""
     n, shapes = len(training.index), [group.index.shape for group in groups]
-    shape = (sum(G for G, _ in shapes), n, len(alphas))
-    keep = len(alphas) == 1 or math.prod(shape) <= _MAX_RESIDUALS
-    kept = np.empty(shape) if keep else None
-    smallest, diagonal = _Smallest(training.owners, len(alphas)), np.zeros(n)
+    shape = (len(training.sizes), n, len(alphas))
     over_groups(lambda i: groups[i].spectrum, shapes)
-    for number, group in enumerate(groups):
-        for points, residuals, squares in _left_out_blocks(training, group, rules, alphas):
-            smallest.include(points, group.classes, residuals)
-            diagonal[points] = np.maximum(diagonal[points], squares)
-            if kept is not None:
-                kept[group.classes[:, None], points] = residuals
-        report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * (number + 1) / len(groups))
-    scores = training.weights @ smallest.correct(diagonal) / training.weights.sum()
+    left_out, diagonal, gains = np.empty(shape[1:]), np.zeros(n), []
+    for group in groups:
+        absolute = rules.absolute(alphas, group)
+        left_out[group.members] = rules.left_out_residuals(group, absolute)
+        diagonal[group.members] = group.diagonals
+        gains.append(rules.filter.gains(group.spectrum, absolute))
+    keep = len(alphas) == 1 or math.prod(shape) <= _MAX_RESIDUALS
+    kept, correct = np.empty(shape) if keep else None, np.empty(shape[1:], dtype=bool)
+    for block in row_blocks(n, max(shape[0] * len(alphas), *(G * size for G, size in shapes))):
+        points = np.arange(block.start, block.stop)
+        residuals = np.empty((shape[0], len(points), len(alphas)))
+        for group, factors in zip(groups, gains, strict=True):
+            # the points that span a single class are left out of it
+            which = points if len(group.classes) > 1 else np.setdiff1d(points, group.members)
+            if len(which):
+                found, squares = _residuals_from(training, group, factors, which)
+                residuals[group.classes[:, None], which - block.start] = found
+                diagonal[which] = np.maximum(diagonal[which], squares)
+        members = np.flatnonzero(training.spans[block])
+        owners = training.owners[block]
+        residuals[owners[members], members] = left_out[points[members]]
+        ties = residuals <= residuals.min(axis=0) + TIE_TOL * np.abs(diagonal[block])[:, None]
+        correct[block] = ties.argmax(axis=0) == owners[:, None]
+        if kept is not None:
+            kept[:, block] = residuals
+        report(_SPECTRA_FRACTION + (1 - _SPECTRA_FRACTION) * block.stop / n)
+    scores = training.weights @ correct / training.weights.sum()
     return _LeaveOneOut(scores, kept, diagonal)
 
 
@@ -292,20 +254,14 @@ class _Judgement:
 
 def _judge(
     training: TrainingPoints,
-    groups: list[ClassGroup],
-    rules: Rules,
-    alpha: float,
+    found: _LeaveOneOut,
+    number: int,
     residuals_of: Callable[[Any], Floats],
-    found: _LeaveOneOut | None = None,
-    number: int = 0,
 ) -> _Judgement:
-    """Return leave-one-out results of all training rows for one α.
+    """Return leave-one-out results of all training rows for the α with index `number`.
 
-    If `found` has residuals, use those of the α with index `number`; otherwise compute them.
     Rows of weight 0 that equal no other row are treated as new points.
     """
-    if found is None or found.residuals is None:
-        found, number = _leave_one_out(training, groups, rules, np.array([alpha])), 0
     assert found.residuals is not None  # they are kept for a single α
     residuals = tie_within_rounding(found.residuals[..., number].T, found.diagonal)
     expanded = residuals[training.inverse]
@@ -388,8 +344,6 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
     alpha_scale: str = "absolute"
     alphas: Any = None
     sigmas: Any = "auto"
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "alpha": or_word("loo", positive(or_zero=True)),
@@ -482,7 +436,9 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             # among ties, use the largest α, which smooths most
             number = int(np.flatnonzero(found.scores >= found.scores.max() - 1e-12)[-1])
             self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, number))
-            judgement = _judge(training, groups, rules, self.alpha_, self._residuals, found, number)
+            if found.residuals is None:
+                found, number = _leave_one_out(training, groups, rules, np.array([self.alpha_])), 0
+            judgement = _judge(training, found, number, self._residuals)
             self._later_ = {"judgement": judgement, "scores": scores}
 
     def _trial_kernels(self, kernel: Kernel, exact: bool) -> list[Kernel]:
@@ -508,7 +464,8 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             training = _prepared(training, kernel, rules)
             with training.blas():
                 groups = _decompose(training, kernel, rules, lambda fraction: None)
-                judgement = _judge(training, groups, rules, self.alpha_, self._residuals)
+                found = _leave_one_out(training, groups, rules, np.array([self.alpha_]))
+                judgement = _judge(training, found, 0, self._residuals)
             scores = [np.array([judgement.score])]
             self._later_ |= {"judgement": judgement, "scores": scores}
         return self._later_["judgement"]

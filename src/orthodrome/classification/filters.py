@@ -259,13 +259,13 @@ class Truncation:
         gains[:, self.n_components :] = 0.0
         return gains
 
-    def left_out(self, gram: NDArray[Any], weights: Floats, alphas: Floats) -> Floats:
-        """Return the residual of each point from the other folds, shape (G, n, A).
+    def left_out(self, group: Any, alphas: Floats) -> Floats:
+        """Return the residual of each point of a ClassGroup from the other folds, (G, n, A).
 
         This replaces leave-one-out, which has no closed form. Fold i holds the points i,
         i + n_folds, and so on. If a class has a single point, its residual is k(x, x).
         """
-        n = gram.shape[1]
+        gram, weights, n = group.gram, group.weights, group.gram.shape[1]
         diagonal = np.diagonal(gram, axis1=1, axis2=2).real.astype(np.float64)
         residuals = np.repeat(diagonal[..., None], alphas.shape[1], axis=2)
         folds = np.arange(n) % min(self.n_folds, n)

@@ -191,9 +191,7 @@ class NestedSpheresClassifier(ClassifierMixin, KernelEstimator):
     cv: Any = 5
     negligible: float = 0.01
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "n_components": integer(),

@@ -183,9 +183,7 @@ class PerTurbo(ClassResidualClassifier):
         if self.n_components is not None:
             alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
             kept = Truncation(self.n_components)
-            rules = replace(
-                rules, alpha=alpha, filter=kept, left_out=partial(_left_out_by_folds, kept)
-            )
+            rules = replace(rules, alpha=alpha, filter=kept, left_out=kept.left_out)
         if not self.geodesic:
             return rules
         return replace(
@@ -218,11 +216,6 @@ class PerTurbo(ClassResidualClassifier):
         if self.geodesic and self.reference == "preimage":
             tags.input_tags.sparse = False
         return tags
-
-
-def _left_out_by_folds(kept: Truncation, group: ClassGroup, alphas: Floats) -> Floats:
-    """Return the residuals of each point, computed from the other folds."""
-    return kept.left_out(group.gram, group.weights, alphas)
 
 
 def _left_out_geodesic(by_folds: Any, group: ClassGroup, alphas: Floats) -> Floats:

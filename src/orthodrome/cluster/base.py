@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from .._core.canonical import Canonical
-from .._core.checks import rows_renumbered
-from .._core.progress import with_callbacks
-from .._core.types import Data, Indices
+from .._core.types import Data
 from .._core.warn import warn_user
-from ..base import last_fit_kept
+from ..base import FitMixin
 
 #: Fraction of the progress bar for the Gram matrix.
 GRAM_FRACTION = 0.2
@@ -23,61 +19,17 @@ GRAM_FRACTION = 0.2
 MAX_N_INIT = 10**6
 
 
-class ClusterFitMixin:
-    """Mixin with `fit` and `fit_predict` for estimators with ``labels_``.
+class ClusterFitMixin(FitMixin):
+    """Methods `fit` and `fit_predict` of estimators with ``labels_``.
 
     It must precede scikit-learn's mixins, whose ``fit_predict`` returns ``labels_`` without a copy.
     """
 
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Find the clusters.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            Zarr and dask arrays, lists of batches, and re-iterable objects that yield batches are
-            read in blocks; see :doc:`/streams`.
-        y : ignored
-            Not used.
-        sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 is equivalent to repeating the row, and 0 to omitting it. Rows of
-            weight 0 are labelled like new points.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._fit(X, sample_weight)
-        return self
-
-    @abstractmethod
-    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        """Fit, and set ``labels_``. Not exception-safe; `fit` restores the state."""
-
     def fit_predict(
-        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
+        self: Any, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> NDArray[Any]:
         """Find the clusters and return the label of each training point."""
         return self.fit(X, sample_weight=sample_weight).labels_.copy()
-
-
-def expand_to_all_rows(
-    values: NDArray[Any], canonical: Canonical, predict_new: Callable[[Indices], Any]
-) -> NDArray[Any]:
-    """Return a value for each training row, given the values of the canonical rows.
-
-    ``predict_new(indices)`` returns the values of rows of weight 0 that equal no canonical row.
-    """
-    expanded = values[canonical.inverse]
-    unmatched = np.flatnonzero(canonical.inverse < 0)
-    if len(unmatched):
-        with rows_renumbered(unmatched):
-            expanded[unmatched] = predict_new(unmatched)
-    return expanded
 
 
 def check_n_clusters(

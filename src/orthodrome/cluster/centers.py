@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -345,8 +346,29 @@ def updated_centers(model: Any, rows: Rows) -> dict[str, Any]:
 # ---------------------------------------------------------------------- new points
 
 
+class _Distances(ABC):
+    """Functions of blocks of rows, by their squared distances from the centers."""
+
+    @abstractmethod
+    def __call__(self, rows: Any) -> Floats:
+        """Return the squared distances of rows from the centers, shape (n_rows, n_centers)."""
+
+    def nearest(self, rows: Any, start: int) -> NDArray[np.int32]:
+        """Return the index of the nearest center of each row."""
+        return np.argmin(self(rows), axis=1).astype(np.int32)
+
+    def distances(self, rows: Any, start: int) -> NDArray[Any]:
+        """Return the distances of rows from the centers."""
+        return np.sqrt(np.maximum(self(rows), 0.0)).astype(rows.dtype, copy=False)
+
+    def inertia(self, rows: Any, start: int, weights: Any = None) -> tuple[Any]:
+        """Return the weighted sum of squared distances from the nearest centers."""
+        smallest = self(rows).min(axis=1)
+        return (smallest.sum() if weights is None else weights @ smallest,)
+
+
 @dataclass(frozen=True)
-class _CombinedCenters:
+class _CombinedCenters(_Distances):
     """Centers that are linear combinations of the feature vectors of fitted points.
 
     Row i of `centers` holds the coefficients of center i.
@@ -417,7 +439,7 @@ class SphereDistances(_CombinedCenters):
 
 
 @dataclass(frozen=True)
-class InputDistances:
+class InputDistances(_Distances):
     """Squared geodesic distances of rows from centers at points of input space.
 
     If `monotone`, return squared distances in input space instead. They have the same order as the
@@ -435,23 +457,3 @@ class InputDistances:
         if self.monotone:
             return squares
         return angles_from_complements(profile_of(self.kernel).one_minus(squares))[0] ** 2
-
-
-# In the functions below, `squared_distances` maps rows to their squared distances from the centers.
-
-
-def nearest(rows: Any, start: int, squared_distances: Any) -> NDArray[np.int32]:
-    """Return the index of the nearest center of each row."""
-    return np.argmin(squared_distances(rows), axis=1).astype(np.int32)
-
-
-def distances(rows: Any, start: int, squared_distances: Any) -> NDArray[Any]:
-    """Return the distances of rows from the centers."""
-    squares = np.maximum(squared_distances(rows), 0.0)
-    return np.sqrt(squares).astype(rows.dtype, copy=False)
-
-
-def inertia(rows: Any, start: int, weights: Any = None, *, squared_distances: Any) -> tuple[Any]:
-    """Return the weighted sum of the squared distances of rows from their nearest centers."""
-    smallest = squared_distances(rows).min(axis=1)
-    return (smallest.sum() if weights is None else weights @ smallest,)

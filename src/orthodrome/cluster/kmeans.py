@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, replace
-from functools import partial
 from typing import Any, Self
 
 import scipy.sparse
@@ -22,6 +21,7 @@ from ..base import (
     AnchorAttributes,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     in_given_order,
     last_fit_kept,
     nystroem_or,
@@ -36,7 +36,7 @@ from ..preimage.manifold import in_form_of
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..sphere.lloyd import SEEDINGS
 from . import centers as geometries
-from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters
 
 
 def _has_partial_fit(estimator: Any) -> bool:
@@ -79,10 +79,8 @@ class CenterClustering(
     max_iter: int = 300
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
@@ -117,7 +115,6 @@ class CenterClustering(
         """Raise if the kernel or its data are not supported."""
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None, *, partial: bool = False) -> None:
-        self._check_parameters()
         owner, kernel, geometry = type(self).__name__, self._kernel_object(), self._geometry()
         rows = as_rows(X, kernel, self).weighted(sample_weight, owner)
         self._check_rows(kernel, rows)
@@ -145,7 +142,7 @@ class CenterClustering(
             )
         self._masses_ = None
         self.__dict__.update(attributes)
-        nearest = self._nearest()
+        nearest = self._distances(order_only=True).nearest
         labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
         self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
 
@@ -176,6 +173,7 @@ class CenterClustering(
         """
         owner = type(self).__name__
         with last_fit_kept(self):
+            self._check_parameters()
             if not hasattr(self, "cluster_centers_"):
                 self._fit(X, sample_weight, partial=True)
             elif self._masses_ is None:
@@ -189,12 +187,8 @@ class CenterClustering(
                 batch = rows.weighted(sample_weight, owner)
                 with single_threaded_blas():
                     self.__dict__.update(geometries.updated_centers(self, batch))
-                self.labels_ = rows.map(self._nearest())
+                self.labels_ = rows.map(self._distances(order_only=True).nearest)
         return self
-
-    def _nearest(self) -> Any:
-        """Return the map from blocks of rows to the indices of the nearest centers."""
-        return partial(geometries.nearest, squared_distances=self._distances(order_only=True))
 
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the index of the nearest centre for each point.
@@ -211,7 +205,7 @@ class CenterClustering(
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._new_rows(X).map(self._nearest())
+        return self._new_rows(X).map(self._distances(order_only=True).nearest)
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.
@@ -227,7 +221,7 @@ class CenterClustering(
             Distances.
         """
         rows = self._new_rows(X)
-        return rows.map(partial(geometries.distances, squared_distances=self._distances()))
+        return rows.map(self._distances().distances)
 
     def score(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Return minus the weighted sum of squared distances from the nearest centres.
@@ -247,8 +241,7 @@ class CenterClustering(
             At most 0; ``-inertia_`` for the training data.
         """
         rows = self._new_rows(X, sample_weight)
-        inertia = partial(geometries.inertia, squared_distances=self._distances())
-        return -float(rows.reduce(inertia)[0])
+        return -float(rows.reduce(self._distances().inertia)[0])
 
     @property
     def _n_features_out(self) -> int:
@@ -533,20 +526,9 @@ class HypersphericalKMeans(CenterClustering):
     array([0.1, 5.1])
     """
 
-    n_clusters: int = 8
-    kernel: Any = "gaussian"
     _: KW_ONLY
     centers: str = "preimage"
-    init: Any = "k-means++"
     reseed_empty: bool = True
-    n_init: int = 10
-    max_iter: int = 300
-    solver: Any = "auto"
-    n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
-    storage: str = "auto"
-    random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = CenterClustering._PARAMETERS | {
         "centers": choice("preimage", "intrinsic"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._core.types import Floats
 from ..coordinates import Coordinates
+from ..coordinates.blocks import Block
 from ..decomposition.geometry import centered
 from ..decomposition.view import View
 from ..eigen import Eigenpairs
@@ -123,7 +124,7 @@ class AffineExtension:
     matrix: NDArray[Any]
     constant: NDArray[Any]
 
-    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, cross: CrossOperator | Block, diagonal: NDArray[Any]) -> NDArray[Any]:
         """Embed new points; k(x, x) is not needed."""
         return _unit_rows(np.ascontiguousarray(cross @ self.matrix) + self.constant)
 
@@ -159,7 +160,7 @@ class GraphExtension:
     inverse_roots: Floats
     unit_rows: bool
 
-    def __call__(self, cross: CrossOperator, diagonal: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, cross: CrossOperator | Block, diagonal: NDArray[Any]) -> NDArray[Any]:
         """Embed new points."""
         product, degrees = product_and_degrees(
             cross, self.vectors, self.weights, self.inverse_roots

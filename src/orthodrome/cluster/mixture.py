@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -32,6 +32,7 @@ from ..base import (
     SOLVER_PARAMETERS,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     in_given_order,
     last_fit_kept,
     rows_of,
@@ -50,7 +51,7 @@ from ..gram.factory import prepared_points
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows, as_rows
 from ..rows.base import spread_rows
-from ..rows.dask import blocks_of, computed, over_rows, persisted
+from ..rows.dask import in_memory, over_rows, persisted
 from ..sphere import exp_at_pole, log_at_pole
 from ..sphere.lloyd import SEEDINGS, FlatCenters, lloyd, numbered_by_first
 from ..sphere.mixture import (
@@ -70,7 +71,7 @@ from ..sphere.von_mises_fisher import (
     mixture_of,
     updated_mixture,
 )
-from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters, expand_to_all_rows
+from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters
 from .centers import Start, best_run, plan_of_coordinates, reads_blocks
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
@@ -318,10 +319,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
     max_iter: int = 100
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_components": or_word("auto", integer()),
@@ -334,14 +333,13 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         "mean_update": choice("karcher", "likelihood"),
         "assignment": choice("posterior", "density"),
         "init_params": choice("kernel-k-means", "k-means", "random"),
-        "n_modes": or_word("auto", count_or_fraction()),
+        "n_modes": or_word("auto", count_or_fraction),
         "shrink_init": choice(True, False),
     }
 
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
         kernel = self._kernel_object()
         rows = as_rows(X, kernel, self)
         rows = rows.weighted(sample_weight, type(self).__name__, rows.dtype)
@@ -382,7 +380,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         self.kernel_ = pga.kernel_
         labels = self._set_fitted(best, self._evaluation("labels", best.mixture)(points))
         self.covariances_ = self._mixture_.covariances
-        embed, evaluate = self._coordinate_map(), self._evaluation_at_coordinates("labels")
+        embed, evaluate = self._coordinate_map(), self._evaluation("labels").of_coordinates
         if canonical is None:
             self.labels_ = over_rows(evaluate, pga.embedding_)
         else:
@@ -441,8 +439,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         self.n_components_, self.n_modes_ = k, points.shape[1] - 1
         self.covariance_type_, self._mass_ = "spherical", float(masses.sum())
         evaluate = self._evaluation("labels", best.mixture)
-        found = points.rows.map(partial(_apply_to_vectors, evaluate, points.by))
-        found = np.concatenate(computed(*blocks_of(found))) if points.rows.lazy else found
+        found = in_memory(points.rows.map(partial(evaluate.of_rows, points.by)))
         labels = self._set_fitted(best, found)
         self.concentrations_ = self._mixture_.concentrations
         new_labels = self._direction_map("labels")
@@ -476,6 +473,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             The estimator.
         """
         with last_fit_kept(self):
+            self._check_parameters()
             if not hasattr(self, "means_"):
                 self._fit(X, sample_weight)
             elif self._mass_ is None:
@@ -485,7 +483,6 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                     "partial_fit of a new estimator."
                 )
             else:
-                self._check_parameters()
                 rows = self._new_rows(X)
                 self._check_dense(rows)
                 by = replace(self._direction_vectors(), dtype=rows.dtype)
@@ -812,14 +809,10 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                 "Gram matrix, kernel(X), with kernel='precomputed'."
             )
 
-    def _evaluation(self, output: str, mixture: Any = None) -> Callable[[Any], Any]:
-        """Return the map from unit vectors to a result of :func:`_evaluate`."""
+    def _evaluation(self, output: str, mixture: Any = None) -> _Evaluation:
+        """Return the map from unit vectors to a result."""
         mixture = self._mixture_ if mixture is None else mixture
-        return partial(_evaluate, mixture, output, self._assignment_ == "posterior")
-
-    def _evaluation_at_coordinates(self, output: str) -> Callable[[Any], Any]:
-        """Return the map from coordinates of kPGA to a result of :func:`_evaluate`."""
-        return partial(_apply_to_coordinates, self._evaluation(output), self._mixture_.n_modes)
+        return _Evaluation(mixture, output, self._assignment_ == "posterior")
 
     def _coordinate_map(self) -> Any:
         """Return the map from rows to coordinates of kPGA."""
@@ -834,8 +827,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         return AnchorMap(self.kernel_, points, decoder, dtype, True, radius, explicit=True)
 
     def _direction_map(self, output: str) -> Any:
-        """Return the map from rows to a result of :func:`_evaluate` for directions."""
-        return partial(_apply_to_vectors, self._evaluation(output), self._direction_vectors())
+        """Return the map from rows to a result, for directions."""
+        return partial(self._evaluation(output).of_rows, self._direction_vectors())
 
     def _evaluated(self, X: Data, output: str) -> Any:
         """Return labels, probabilities or log-densities of data."""
@@ -851,7 +844,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
                 f"This {type(self).__name__} is corrupt: it has {len(columns)} training points, "
                 f"but its pga_ has {self.pga_.n_features_in_}. Fit it again."
             )
-        return over_rows(self._evaluation_at_coordinates(output), rows.map(function))
+        return over_rows(self._evaluation(output).of_coordinates, rows.map(function))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -896,7 +889,7 @@ def compare_mixtures(
                 )
                 fits = [expectation_maximization(cloud, first, **options) for first in initial]
                 best = max(fits, key=lambda fit: fit.log_likelihood)
-                labels.append(_evaluate(best.mixture, "labels", True, points))
+                labels.append(_Evaluation(best.mixture, "labels", True)(points))
                 entries.append({"n_components": k, "n_modes": q, "covariance_type": kind})
         ratios = variance_ratios(gram, weights, labels, k)
         pairs = zip(entries, ratios, strict=True)
@@ -996,27 +989,31 @@ def _apply_to_columns(function: Any, columns: Indices, rows: Any, start: int) ->
     return function(rows[:, columns], start)
 
 
-def _apply_to_coordinates(evaluate: Any, n_modes: int, coordinates: NDArray[Any]) -> NDArray[Any]:
-    return evaluate(unit_points(n_modes, coordinates))
-
-
-def _apply_to_vectors(
-    evaluate: Any, by: AnchorMap, rows: Any, start: int, **columns: Any
-) -> NDArray[Any]:
-    return evaluate(replace(by, dtype=rows.dtype).block(rows, **columns).vectors())
-
-
-def _evaluate(
-    mixture: Mixture | DirectionMixture, output: str, weighted: bool, points: Floats
-) -> NDArray[Any]:
-    """Return "labels", "posterior" probabilities or the log-density ("evidence") of points.
+@dataclass(frozen=True)
+class _Evaluation:
+    """The map to "labels", "posterior" probabilities or the log-density ("evidence") of points.
 
     Labels maximise the posterior probability if `weighted`, otherwise the density.
     """
-    densities = mixture.log_densities(points)
-    joint = densities + np.log(mixture.weights)
-    if output == "labels":
-        return np.argmax(joint if weighted else densities, axis=1).astype(np.int32)
-    if output == "posterior":
-        return np.asarray(scipy.special.softmax(joint, axis=1))
-    return np.asarray(scipy.special.logsumexp(joint, axis=1))
+
+    mixture: Any  # Mixture, or DirectionMixture
+    output: str
+    weighted: bool
+
+    def __call__(self, points: Floats) -> NDArray[Any]:
+        """Return the result for unit vectors."""
+        densities = self.mixture.log_densities(points)
+        joint = densities + np.log(self.mixture.weights)
+        if self.output == "labels":
+            return np.argmax(joint if self.weighted else densities, axis=1).astype(np.int32)
+        if self.output == "posterior":
+            return np.asarray(scipy.special.softmax(joint, axis=1))
+        return np.asarray(scipy.special.logsumexp(joint, axis=1))
+
+    def of_coordinates(self, coordinates: NDArray[Any]) -> NDArray[Any]:
+        """Return the result for coordinates of kPGA."""
+        return self(unit_points(self.mixture.n_modes, coordinates))
+
+    def of_rows(self, by: AnchorMap, rows: Any, start: int, **columns: Any) -> NDArray[Any]:
+        """Return the result for rows that `by` maps to unit vectors."""
+        return self(replace(by, dtype=rows.dtype).block(rows, **columns).vectors())

@@ -29,12 +29,12 @@ from ..base import (
     AnchorAttributes,
     KernelEstimator,
     canonical_of,
+    expand_to_all_rows,
     rows_of,
     with_parameters,
 )
-from ..coordinates import Anchors, Coordinates
+from ..coordinates import Anchors
 from ..coordinates.blocks import AnchorMap
-from ..coordinates.gram import CoordinateRows
 from ..decomposition.view import View, fitted_view
 from ..eigen import Eigenpairs, Nystroem, choose_solver, leading
 from ..eigen.components import warn_unless_solved
@@ -50,7 +50,6 @@ from .base import (
     MAX_N_INIT,
     ClusterFitMixin,
     check_n_clusters,
-    expand_to_all_rows,
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
@@ -241,10 +240,8 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     max_iter: int | None = None
     n_anchors: int | None = None
     n_init: int = 10
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
         "n_clusters": integer(),
@@ -274,7 +271,6 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
     # ------------------------------------------------------------------ fitting
 
     def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
-        self._check_parameters()
         owner, kernel = type(self).__name__, self._kernel_object()
         seeds = draw_seeds(self.random_state, 2, owner)
         rows = as_rows(X, kernel, self)
@@ -461,12 +457,9 @@ class _Embedding:
     def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
-            to_features = AnchorMap.from_anchors(
-                kernel, fitted, rows.dtype, unit=False, radius=None
-            )
-            points = Coordinates(ArrayRows.of(rows), to_features)
-            found = self.extension(CoordinateRows(points), points.captured)
-            return found.astype(rows.dtype, copy=False)
+            to_features = AnchorMap(kernel, fitted.prepared(kernel), fitted.decoder, rows.dtype)
+            block = to_features.block(rows)
+            return self.extension(block, block.captured).astype(rows.dtype, copy=False)
         if fitted.points is None:
             rows = rows[:, fitted.indices]
             diagonal = np.full(rows.shape[0], self.mean_diagonal)

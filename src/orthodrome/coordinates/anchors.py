@@ -12,7 +12,7 @@ from .._core.kinds import is_dask_array
 from .._core.random import one_seed
 from .._core.types import Floats, Indices
 from ..gram import gram_operator
-from ..gram.factory import check_ready
+from ..gram.factory import check_ready, prepared_points
 from ..kernels import Kernel, Precomputed
 from ..kernels.base import Prepared, rectangular_block, symmetric_block
 from ..rows import ArrayRows, DaskRows, Rows
@@ -63,6 +63,10 @@ class Anchors:
     indices: Indices | None
     decoder: Floats
     choice: str = "given"
+
+    def prepared(self, kernel: Kernel) -> Any:
+        """Return the points prepared by a fitted kernel; their row numbers if there are none."""
+        return self.indices if self.points is None else prepared_points(kernel, self.points)
 
 
 def choose_anchors(

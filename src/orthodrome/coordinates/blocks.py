@@ -13,10 +13,8 @@ from .._core.checks import RowError
 from .._core.threads import VALUE_WORK
 from .._core.types import Array, Floats
 from .._core.unit import squared_radius
-from ..gram.factory import prepared_points
 from ..kernels import Kernel
 from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
-from .anchors import Anchors
 from .pivots import check_captured
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
@@ -63,23 +61,6 @@ class AnchorMap:
     scale: float = 1.0
     explicit: bool = False
     stored: bool = False
-
-    @classmethod
-    def from_anchors(
-        cls,
-        kernel: Kernel,
-        anchors: Anchors,
-        dtype: Any,
-        *,
-        unit: bool,
-        radius: float | None,
-        scale: float = 1.0,
-        explicit: bool = False,
-    ) -> AnchorMap:
-        """Return the map given by anchors."""
-        points = prepared_points(kernel, anchors.points)
-        given = anchors.indices if points is None else points
-        return cls(kernel, given, anchors.decoder, np.dtype(dtype), unit, radius, scale, explicit)
 
     @property
     def rows_at_once(self) -> int:
@@ -141,7 +122,11 @@ class Block:
         Squared lengths of the vectors before they are normalised.
     lengths : ndarray of shape (n,) or 1.0
         Factors by which the vectors were divided.
+    rows : array or None
+        The rows of the points, in a pass over rows.
     """
+
+    rows: Any = None
 
     def __init__(
         self, vectors: Array, weights: Any, diagonal: Any, captured: Any, unit: bool
@@ -169,6 +154,9 @@ class Block:
     def products(self, V: Array) -> Floats:
         """Return the products of the vectors with the columns of V, in float64."""
         return np.asarray(self._values @ V, dtype=np.result_type(V, np.float64))
+
+    def __matmul__(self, V: Array) -> Floats:
+        return self.products(V)
 
     def combine(self, weights: Array) -> Array:
         """Return the weighted sum of the vectors, or one sum for each column of 2-D weights."""

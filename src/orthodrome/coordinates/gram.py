@@ -83,18 +83,3 @@ class CoordinateCross(CrossOperator):
         """Return the rows of the new points with these indices."""
         chosen = self._new.take(as_indices(indices, self.shape[0]))
         return np.ascontiguousarray(self._points.apply(chosen.T).T.astype(self.dtype, copy=False))
-
-
-class CoordinateRows(CrossOperator):
-    """The features of new points as an operator of shape (m, r)."""
-
-    def __init__(self, points: Coordinates) -> None:
-        super().__init__(shape=points.shape, dtype=points.dtype)
-        self._points = points
-
-    def _matmat(self, V: Array) -> Array:
-        return self._points.apply(V).astype(np.result_type(V.dtype, self.dtype), copy=False)
-
-    def rows(self, indices: ArrayLike) -> Array:
-        """Return the features of the points with these indices."""
-        return self._points.take(as_indices(indices, self.shape[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, methodcaller
 from typing import Any
 
@@ -15,7 +15,7 @@ from .._core.types import Array, Floats, Indices
 from ..gram.factory import check_ready, storage_within
 from ..kernels import Kernel, Precomputed
 from ..rows import ArrayRows, DaskRows, Rows
-from ..rows.dask import blocks_of, computed
+from ..rows.dask import in_memory
 from .anchors import Anchors
 from .blocks import AnchorMap, Block
 
@@ -73,9 +73,8 @@ def anchor_coordinates(
     if diagonal is None and isinstance(kernel, Precomputed) and X.shape[0] == X.shape[1]:
         diagonal = np.diagonal(X).astype(np.float64) * scale
     rows = _rows(X, kernel)
-    anchor_map = AnchorMap.from_anchors(
-        kernel, anchors, rows.dtype, unit=unit, radius=None, scale=scale
-    )
+    given = anchors.prepared(kernel)
+    anchor_map = AnchorMap(kernel, given, anchors.decoder, rows.dtype, unit=unit, scale=scale)
     return Coordinates(rows.zip(diagonal=diagonal), anchor_map).kept(storage, memory_budget)
 
 
@@ -90,6 +89,49 @@ class Sample:
 
     vectors: Array
     weights: Floats
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The mean of points with coordinates, and their covariance about it.
+
+    Attributes
+    ----------
+    point : ndarray of shape (m,)
+        The mean.
+    covariance : ndarray of shape (m, m)
+        The covariance of the points, or of their Log maps at the mean.
+    total : float
+        The variance in feature space, including the variance that the anchors do not span.
+    term_size : float
+        The size of the terms that are subtracted to get the covariance; rounding errors are
+        proportional to it.
+    count : float
+        The sum of the weights.
+    trace : float
+        The mean of k(x, x).
+    left_out : float
+        The part of `trace` that the anchors do not span.
+    attributes : dict
+        Fitted attributes of the mean.
+    converged : bool
+        Whether the search for the mean reached its tolerance.
+    """
+
+    point: Floats
+    covariance: Floats
+    total: float
+    term_size: float
+    count: float
+    trace: float
+    left_out: float
+    attributes: dict[str, Any] = field(default_factory=dict)
+    converged: bool = True
+
+    @property
+    def trace_error(self) -> float:
+        """The fraction of the trace that the anchors do not span."""
+        return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
 
 
 class Coordinates:
@@ -130,11 +172,11 @@ class Coordinates:
 
     def reduce(self, function: Callable[..., tuple[Any, ...]]) -> tuple[Any, ...]:
         """Sum the results of a function over blocks of points, in one pass."""
-        return self.rows.reduce(_PointFunction.of(self.by, function))
+        return self.rows.reduce(_PointFunction(self.by, function))
 
     def map(self, function: Callable[[Block], Any], keep: str = "memory") -> Any:
         """Apply a function to blocks of points; return a dask array for lazy rows."""
-        return self.rows.map(_PointFunction.of(self.by, function), keep)
+        return self.rows.map(_PointFunction(self.by, function), keep)
 
     def kept(self, storage: str, memory_budget: str | float) -> Coordinates:
         """Return the same points with vectors stored, if they fit the budget.
@@ -173,16 +215,11 @@ class Coordinates:
 
     def _column(self, name: str) -> Floats:
         known = self.rows.columns.get(name)
-        return self._as_ndarray(attrgetter(name)) if known is None else known
-
-    def _as_ndarray(self, function: Callable[[Block], Any]) -> Any:
-        """Apply a function to blocks of points; return an ndarray, also for lazy rows."""
-        found = self.map(function)
-        return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
+        return in_memory(self.map(attrgetter(name))) if known is None else known
 
     def apply(self, V: Array) -> Array:
         """Return the products of all vectors with a few columns, in float64."""
-        return self._as_ndarray(methodcaller("products", V))
+        return in_memory(self.map(methodcaller("products", V)))
 
     def combine(self, weights: Array) -> Array:
         """Return Σ w_n f_n in float64; if weights have several columns, one sum (row) for each."""
@@ -194,7 +231,7 @@ class Coordinates:
 
     def toarray(self) -> Array:
         """Return all vectors."""
-        return np.asarray(self._as_ndarray(methodcaller("vectors")))
+        return np.asarray(in_memory(self.map(methodcaller("vectors"))))
 
     def of(self, X_new: Any) -> Coordinates:
         """Map new points in the same way; their vectors are recomputed in every pass."""
@@ -206,22 +243,18 @@ class Coordinates:
         return Sample(self.take(numbers), counts / counts.sum())
 
 
-@dataclass(frozen=True)
 class _PointFunction:
     """Adapter that maps a block of rows to points and applies a function to them."""
 
-    anchor_map: AnchorMap
-    function: Any
-    rows_at_once: int
-    work_per_row: float
-
-    @classmethod
-    def of(cls, anchor_map: AnchorMap, function: Any) -> _PointFunction:
-        return cls(anchor_map, function, anchor_map.rows_at_once, anchor_map.work_per_row)
+    def __init__(self, anchor_map: AnchorMap, function: Any) -> None:
+        self.anchor_map, self.function = anchor_map, function
+        self.rows_at_once, self.work_per_row = anchor_map.rows_at_once, anchor_map.work_per_row
 
     def __call__(self, rows: Any, start: int, **columns: Any) -> Any:
         known = {name: columns.pop(name, None) for name in ("weights", "diagonal", "captured")}
-        return self.function(self.anchor_map.block(rows, **known), **columns)
+        block = self.anchor_map.block(rows, **known)
+        block.rows = rows
+        return self.function(block, **columns)
 
 
 def _combined(block: Block, given: Array) -> tuple[Array]:

@@ -304,28 +304,13 @@ def input_sums(rows: Any, center: Floats, features: Floats, weights: Floats) -> 
     return x.T @ weights, np.asarray((x.T @ (features * weights[:, None])).T)
 
 
-@dataclass(frozen=True)
-class _RidgeSums:
-    """Moments of coordinates and inputs, about points near their means."""
-
-    anchor_map: AnchorMap
-    function: Any
-    n_components: int
-    geometry: Geometry
-    origin: Floats
-    center: Floats
-
-    @property
-    def rows_at_once(self) -> int:
-        return self.anchor_map.rows_at_once
-
-    def __call__(
-        self, rows: Any, start: int, weights: Any = None, diagonal: Any = None, captured: Any = None
-    ) -> tuple[Any, ...]:
-        coordinates = self.function(self.anchor_map.block(rows, None, diagonal, captured))
-        w = np.ones(len(coordinates)) if weights is None else weights
-        f = self.geometry.regressors(coordinates[:, : self.n_components]) - self.origin
-        return w.sum(), w @ f, (f * w[:, None]).T @ f, *input_sums(rows, self.center, f, w)
+def _ridge_sums(
+    function: Any, k: int, geometry: Geometry, origin: Floats, center: Floats, block: Block
+) -> tuple[Any, ...]:
+    """Return moments of coordinates and inputs, about points near their means."""
+    w = np.ones(block.n) if block.weights is None else block.weights
+    f = geometry.regressors(function(block)[:, :k]) - origin
+    return w.sum(), w @ f, (f * w[:, None]).T @ f, *input_sums(block.rows, center, f, w)
 
 
 def _ridge(
@@ -350,12 +335,13 @@ def _ridge(
         return decode_components(coordinates, kernel.as_vectors(sample)[0], p, alpha)
     sparse = scipy.sparse.issparse(sample)
     center = np.zeros(sample.shape[1]) if sparse else p @ sample
-    sums = _RidgeSums(anchor_map, function, k, geometry, p @ coordinates, center)
-    count, first, second, mean, cross = rows.reduce(sums)
+    origin = p @ coordinates
+    sums = partial(_ridge_sums, function, k, geometry, origin, center)
+    count, first, second, mean, cross = Coordinates(rows, anchor_map).reduce(sums)
     shift, input_shift = first / count, mean / count
     return ridge_from_moments(
         center + input_shift,
-        sums.origin + shift,
+        origin + shift,
         second / count - np.outer(shift, shift),
         cross / count - np.outer(shift, input_shift),
         alpha,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from .._core.unit import angles_from_cosines, squared_radius
 from .._core.warn import warn_user
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap, Block
+from ..coordinates.points import Origin
 from ..eigen.components import Components, affine_map, tangent_frame
 from ..eigen.features import FeatureMoments, centered_sums
 from ..gram import Centered, GramOperator, Scaled, Tangent
@@ -36,49 +37,6 @@ _SAMPLE_SIZE = 1024
 # partial_fit warns if the angle between the Karcher mean of all rows and that of the first rows is
 # larger than this, in radians. For widely spread points, eigenvalues had an error of 1 % at 1 rad.
 _MAX_DRIFT = 0.5
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The mean of points with coordinates, and their covariance about it.
-
-    Attributes
-    ----------
-    point : ndarray of shape (m,)
-        The mean.
-    covariance : ndarray of shape (m, m)
-        The covariance of the points, or of their Log maps at the mean.
-    total : float
-        The variance in feature space, including the variance that the anchors do not span.
-    term_size : float
-        The size of the terms that are subtracted to get the covariance; rounding errors are
-        proportional to it.
-    count : float
-        The sum of the weights.
-    trace : float
-        The mean of k(x, x).
-    left_out : float
-        The part of `trace` that the anchors do not span.
-    attributes : dict
-        Fitted attributes of the mean.
-    converged : bool
-        Whether the search for the mean reached its tolerance.
-    """
-
-    point: Floats
-    covariance: Floats
-    total: float
-    term_size: float
-    count: float
-    trace: float
-    left_out: float
-    attributes: dict[str, Any] = field(default_factory=dict)
-    converged: bool = True
-
-    @property
-    def trace_error(self) -> float:
-        """The fraction of the trace that the anchors do not span."""
-        return max(self.left_out, 0.0) / self.trace if self.trace > 0 else 0.0
 
 
 def centered(gram: GramOperator, weights: Floats | None) -> Centered:
@@ -258,29 +216,15 @@ class Sphere:
     def origin_of(self, moments: TangentMoments, owner: str) -> Origin:
         """Return the Karcher mean and the covariance from moments; warn if the mean has drifted."""
         found = moments.origin()
-        if found.drift > _MAX_DRIFT:
+        drift = found.attributes["mean_drift_"]
+        if drift > _MAX_DRIFT:
             warn_user(
-                f"partial_fit of {owner}: the Karcher mean of all rows lies {found.drift:.2f} rad "
+                f"partial_fit of {owner}: the Karcher mean of all rows lies {drift:.2f} rad "
                 "from that of the first rows; the larger this angle, the less accurate the "
                 "components. Shuffle the rows, or pass all of them to fit.",
                 UserWarning,
             )
-        return Origin(
-            point=found.point,
-            covariance=found.covariance,
-            total=found.total,
-            term_size=found.term_size,
-            count=moments.count,
-            trace=1.0,
-            left_out=1.0 - moments.captured / moments.count,
-            attributes={
-                "mean_n_iter_": found.n_iter,
-                "mean_gradient_norm_": found.gradient_norm,
-                "mean_drift_": found.drift,
-                "geodesic_variance_": found.total,
-            },
-            converged=found.converged,
-        )
+        return found
 
     def axes_of(self, axes: Floats, origin: Origin) -> Floats:
         """Return the axes without their components along the mean."""

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.canonical import Canonical
 from .._core.parameters import integer, or_word, positive
-from .._core.progress import with_callbacks
 from .._core.types import Data, Floats
 from .._core.warn import warn_user
-from ..base import KernelEstimator, last_fit_kept, with_parameters
+from ..base import KernelEstimator, expand_to_all_rows, with_parameters
 from ..coordinates.isometry import Isometry
 from ..eigen.mrcd import mrcd
 from ..kernels import Precomputed
-from .explicit import PointFit, coordinates_of, fit_to_coordinates
+from .explicit import CoordinateFit, PointFit
 from .geometry import constant
 
 # Coordinates leave out directions with this fraction of the squared lengths.
@@ -29,7 +28,7 @@ _LEFT_OUT = 1e-12
 
 
 @with_parameters
-class KernelMRCD(OutlierMixin, KernelEstimator):
+class KernelMRCD(CoordinateFit, OutlierMixin, KernelEstimator):
     r"""Outlier detection by the kernel minimum regularised covariance determinant.
 
     The method finds a part of the feature vectors whose regularised covariance
@@ -117,8 +116,6 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
     support_fraction: float = 0.75
     contamination: str | float = "auto"
     max_iter: int = 100
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = KernelEstimator._PARAMETERS | {
         "support_fraction": positive(maximum=1),
@@ -126,37 +123,32 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
         "max_iter": integer(),
     }
 
-    def _method(self) -> Callable[..., PointFit]:
-        names = ("support_fraction", "contamination", "max_iter")
-        return partial(fit_outliers, **{name: getattr(self, name) for name in names})
+    def _fit_points(
+        self, isometry: Isometry, weights: Floats, radius: float, advance: Callable[[float], None]
+    ) -> PointFit:
+        points = isometry.points
+        found = mrcd(
+            points, weights, support_fraction=self.support_fraction, max_iter=self.max_iter
+        )
+        if not found.converged:
+            warn_user("KernelMRCD: stopped at max_iter. Raise max_iter.", ConvergenceWarning)
+        advance(1.0)
+        cutoff = found.cutoff
+        if self.contamination != "auto":
+            fraction = float(self.contamination)
+            cutoff = largest_quantile(found.distances(points), weights, fraction)
+        attributes = {
+            "_estimate_": found,
+            "_constant_diagonal_": constant(np.einsum("ij,ij->i", points, points)),
+            "offset_": -cutoff,
+            "n_iter_": max(1, found.n_iter),
+            "converged_": found.converged,
+        }
+        return PointFit(attributes, {}, points)
 
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the robust covariance.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._check_parameters()
-            options = {"unit": False, "on_sphere": False}
-            fit, X, canonical = fit_to_coordinates(self, X, sample_weight, **options)
-            self.distances_ = self._estimate_.distances(fit.points)[canonical.inverse]
-            excluded = canonical.inverse < 0  # rows of weight 0 are treated as new points
-            if np.any(excluded):
-                self.distances_[excluded] = self._distances(X[excluded])
-        return self
+    def _set_row_attributes(self, fit: PointFit, X: Any, canonical: Canonical) -> None:
+        values = self._estimate_.distances(fit.points)
+        self.distances_ = expand_to_all_rows(values, canonical, lambda new: self._distances(X[new]))
 
     def score_samples(self, X: Data) -> Floats:
         """Return the negative Mahalanobis distances of data; outliers have low scores.
@@ -177,7 +169,7 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
 
     def _distances(self, X: Any) -> Floats:
         """Return the Mahalanobis distances of validated data."""
-        points = coordinates_of(self, X)
+        points = self._coordinates(X)
         inside = np.einsum("ij,ij->i", points, points)
         if not isinstance(self.kernel_, Precomputed):
             squares = self.kernel_.diagonal(self.kernel_.prepare(X)).astype(np.float64)
@@ -219,35 +211,6 @@ class KernelMRCD(OutlierMixin, KernelEstimator):
             The labels.
         """
         return np.where(self.decision_function(X) < 0, -1, 1)
-
-
-def fit_outliers(
-    isometry: Isometry,
-    weights: Floats,
-    radius: float,
-    advance: Callable[[float], None],
-    *,
-    support_fraction: float,
-    contamination: str | float,
-    max_iter: int,
-) -> PointFit:
-    """Fit a robust covariance to coordinates."""
-    points = isometry.points
-    found = mrcd(points, weights, support_fraction=support_fraction, max_iter=max_iter)
-    if not found.converged:
-        warn_user("KernelMRCD: stopped at max_iter. Raise max_iter.", ConvergenceWarning)
-    advance(1.0)
-    cutoff = found.cutoff
-    if contamination != "auto":
-        cutoff = largest_quantile(found.distances(points), weights, float(contamination))
-    attributes = {
-        "_estimate_": found,
-        "_constant_diagonal_": constant(np.einsum("ij,ij->i", points, points)),
-        "offset_": -cutoff,
-        "n_iter_": max(1, found.n_iter),
-        "converged_": found.converged,
-    }
-    return PointFit(attributes, {}, points)
 
 
 def largest_quantile(values: Floats, weights: Floats, fraction: float) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..base import nystroem_or, with_parameters
 from ..coordinates.isometry import Isometry
 from ..sphere import NestedSpheres, exp, log, nested_spheres
 from ..sphere.nested import CHOICES
-from .explicit import ExplicitDecomposition, PointFit, check_directions, oriented
+from .explicit import ExplicitDecomposition, PointFit, oriented
 from .inverse import image_of
 
 
@@ -153,9 +152,7 @@ class KernelPNS(ExplicitDecomposition):
     max_iter: int = 2000
     solver: Any = "auto"
     n_anchors: int | None = None
-    memory_budget: str | float = "2GiB"
     random_state: Any = None
-    verbose: bool | int = False
 
     _unit_points = True
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
@@ -167,15 +164,47 @@ class KernelPNS(ExplicitDecomposition):
         "random_state": seed,
     }
 
-    def _method(self) -> Callable[..., PointFit]:
-        return partial(
-            fit_nested_spheres,
-            n_components=self.n_components,
+    def _fit_points(
+        self, isometry: Isometry, weights: Floats, radius: float, advance: Callable[[float], None]
+    ) -> PointFit:
+        points, p = isometry.points, weights / weights.sum()
+        chain = nested_spheres(
+            points,
+            weights,
             p=self.p,
             sphere=self.sphere,
             negligible=self.negligible,
             max_iter=self.max_iter,
+            callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
         )
+        k = chain.n_modes
+        if self.n_components is not None:
+            k = min(int(self.n_components), k)
+        mean = chain.projected(chain.mean[None], k)[0]
+        tangents = _tangents(chain, k, mean, points)
+        center = p @ tangents
+        covariance = (tangents * p[:, None]).T @ tangents - np.outer(center, center)
+        directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :k]
+        directions = oriented(directions, tangents @ directions, p)
+        squares = p @ chain.scores(points) ** 2
+        total = float(squares.sum())
+        attributes = {
+            "nested_spheres_": chain,
+            "n_components_": k,
+            "_mean_": mean,
+            "_directions_": directions,
+            "explained_variance_ratio_": squares / total if total > 0 else np.zeros_like(squares),
+            "radii_": chain.radii,
+            "axes_": chain.axes,
+            "n_iter_": max(1, chain.n_iter),
+            "converged_": chain.converged,
+        }
+        functions: dict[str, Callable[[Floats], Floats]] = {
+            "embedding_": self._embedded,
+            "sphere_coordinates_": lambda points: points,
+            "residuals_": chain.scores,
+        }
+        return PointFit(attributes, functions, points)
 
     def _embedded(self, points: Floats) -> Floats:
         tangents = _tangents(self.nested_spheres_, self.n_components_, self._mean_, points)
@@ -196,9 +225,7 @@ class KernelPNS(ExplicitDecomposition):
             ``nested_spheres_.scores`` maps them to all modes.
         """
         check_is_fitted(self)
-        points = self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
-        check_directions(points)
-        return points
+        return self._coordinates(self.kernel_.validate(X, estimator=self, reset=False))
 
     def inverse_transform(self, X: Data) -> Floats:
         """Return the points of the subsphere with given coordinates.
@@ -217,54 +244,6 @@ class KernelPNS(ExplicitDecomposition):
         tangents = image_of(coordinates, lambda Z: Z @ self._directions_.T)
         points = exp(tangents, base_point=self._mean_)
         return self.nested_spheres_.raised(points)
-
-
-def fit_nested_spheres(
-    isometry: Isometry,
-    weights: Floats,
-    radius: float,
-    advance: Callable[[float], None],
-    *,
-    n_components: int | None,
-    **options: Any,
-) -> PointFit:
-    """Fit nested spheres to unit vectors, and principal directions on the last subsphere.
-
-    `options` are those of :func:`~orthodrome.sphere.nested_spheres`.
-    """
-    points, p = isometry.points, weights / weights.sum()
-    chain = nested_spheres(
-        points,
-        weights,
-        callback=lambda entry: advance(entry["level"] / entry["n_levels"]),
-        **options,
-    )
-    k = chain.n_modes if n_components is None else min(int(n_components), chain.n_modes)
-    mean = chain.projected(chain.mean[None], k)[0]
-    tangents = _tangents(chain, k, mean, points)
-    center = p @ tangents
-    covariance = (tangents * p[:, None]).T @ tangents - np.outer(center, center)
-    directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :k]
-    directions = oriented(directions, tangents @ directions, p)
-    squares = p @ chain.scores(points) ** 2
-    total = float(squares.sum())
-    attributes = {
-        "nested_spheres_": chain,
-        "n_components_": k,
-        "_mean_": mean,
-        "_directions_": directions,
-        "explained_variance_ratio_": squares / total if total > 0 else np.zeros_like(squares),
-        "radii_": chain.radii,
-        "axes_": chain.axes,
-        "n_iter_": max(1, chain.n_iter),
-        "converged_": chain.converged,
-    }
-    functions: dict[str, Callable[[Floats], Floats]] = {
-        "embedding_": lambda points: _tangents(chain, k, mean, points) @ directions,
-        "sphere_coordinates_": lambda points: points,
-        "residuals_": chain.scores,
-    }
-    return PointFit(attributes, functions, points)
 
 
 def _tangents(chain: NestedSpheres, k: int, mean: Floats, points: Floats) -> Floats:

@@ -123,7 +123,8 @@ class PartialFit:
         """Return the map from rows to features. Anchors must have been chosen."""
         kernel, anchors = cast(Kernel, self.kernel), cast(Anchors, self.anchors)
         dtype = anchors.points.dtype
-        return AnchorMap.from_anchors(kernel, anchors, dtype, unit=unit, radius=self.radius)
+        given = anchors.prepared(kernel)
+        return AnchorMap(kernel, given, anchors.decoder, dtype, unit, self.radius)
 
     def _moments_with(self, X: Any, weights: Floats | None) -> Any:
         """Return the moments of all rows so far, including a new batch."""
@@ -145,7 +146,7 @@ class PartialFit:
         center = center.astype(anchor_map.dtype).astype(np.float64)
         input_center = self._input_center(X)
         batch = ArrayRows.of(X, serial=not anchor_map.kernel.threadsafe)
-        points = Coordinates(batch.zip(weights=weights, inputs=X), anchor_map)
+        points = Coordinates(batch.zip(weights=weights), anchor_map)
         sums = points.reduce(partial(_sums, center, input_center))
         found = FeatureMoments.of_sums(center, sums, input_center)
         return found if self.moments is None else self.moments.with_part(found)
@@ -162,14 +163,14 @@ class PartialFit:
         return np.asarray(X[:_CENTER_SAMPLE].mean(axis=0, dtype=np.float64))
 
 
-def _sums(center: Floats, input_center: Floats | None, block: Block, inputs: Any) -> Any:
+def _sums(center: Floats, input_center: Floats | None, block: Block) -> Any:
     """Return sums of the features about a center, and of the inputs if they have a center."""
     sums = centered_sums(center, block)
     if input_center is None:
         return sums
     w = np.ones(block.n) if block.weights is None else block.weights
     z = block.vectors() - center.astype(block.dtype)
-    return *sums, *input_sums(inputs, input_center, z, w)
+    return *sums, *input_sums(block.rows, input_center, z, w)
 
 
 def _check_range(kernel: Kernel, X: Any) -> None:

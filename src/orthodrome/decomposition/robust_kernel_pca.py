@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -159,8 +158,6 @@ class RobustKernelPCA(ExplicitDecomposition):
     p: float = 1.0
     center: str = "mean"
     inverse_alpha: float = 1e-6
-    memory_budget: str | float = "2GiB"
-    verbose: bool | int = False
 
     _PARAMETERS = ExplicitDecomposition._PARAMETERS | {
         "method": choice("mrcd", "spatial-sign", "pursuit"),
@@ -172,9 +169,58 @@ class RobustKernelPCA(ExplicitDecomposition):
     def _on_sphere(self) -> bool:
         return self.method == "pursuit" and self.center == "karcher"
 
-    def _method(self) -> Callable[..., PointFit]:
-        names = ("n_components", "method", "p", "center")
-        return partial(fit_directions, **{name: getattr(self, name) for name in names})
+    def _fit_points(
+        self, isometry: Isometry, weights: Floats, radius: float, advance: Callable[[float], None]
+    ) -> PointFit:
+        points, steps, ended = isometry.points, 0, True
+        p, vectors = 2.0, None
+        if self.method == "pursuit":
+            origin, p = _CENTERS[self.center](points, weights), self.p
+        elif self.method == "spatial-sign":
+            origin = spatial_median(points, weights)
+            vectors = signs_of(points - origin)[0]
+        else:
+            robust = mrcd(points, weights)
+            origin, steps, ended = robust.center, robust.n_iter, robust.converged
+            weights = weights * robust.support
+        centered, fractions = points - origin, weights / weights.sum()
+        vectors = centered if vectors is None else vectors
+        if self.n_components is None:
+            k = _rank(np.sqrt(fractions)[:, None] * centered)
+        else:
+            k = min(int(self.n_components), points.shape[1])
+        found = projection_pursuit(
+            vectors, weights, k, p=p, callback=lambda done: advance(done / k)
+        )
+        directions = oriented(found.directions, vectors @ found.directions, fractions)
+        spread = float(fractions @ np.einsum("ij,ij->i", centered, centered))
+        if spread <= _COINCIDENT * float(fractions @ np.einsum("ij,ij->i", points, points)):
+            directions = np.zeros_like(directions)
+        squares = fractions @ (vectors @ directions) ** 2
+        total = float(fractions @ np.einsum("ij,ij->i", vectors, vectors))
+        converged = found.converged and ended
+        if not converged:
+            warn_user(
+                "RobustKernelPCA: the search for directions did not converge; directions may be "
+                "inaccurate. Choose another p or method.",
+                ConvergenceWarning,
+            )
+        advance(1.0)
+        scale = np.sqrt(radius)
+        scaled = scale * directions
+        attributes = {
+            "_center_": origin,
+            "_directions_": scaled,
+            "dual_coef_": isometry.decoder @ directions / scale,
+            "dispersions_": scale**p * found.dispersions * np.any(directions, axis=0),
+            "explained_variance_ratio_": squares / (total or 1.0),
+            "n_components_": k,
+            "n_iter_": max(1, found.n_iter + steps),
+            "converged_": converged,
+            "_own_embedding_": centered @ scaled,
+            "_own_weights_": weights,
+        }
+        return PointFit(attributes, {"embedding_": self._embedded}, points)
 
     def _embedded(self, points: Floats) -> Floats:
         return (points - self._center_) @ self._directions_
@@ -217,66 +263,6 @@ class RobustKernelPCA(ExplicitDecomposition):
     def _expansion(self, coordinates: NDArray[Any]) -> Floats:
         """Return coefficients over the rows of `X_fit_`, shape (n, n_fit)."""
         return coordinates @ self.dual_coef_.T + self._decoder_ @ self._center_
-
-
-def fit_directions(
-    isometry: Isometry,
-    weights: Floats,
-    radius: float,
-    advance: Callable[[float], None],
-    *,
-    n_components: int | None,
-    method: str,
-    p: float,
-    center: str,
-) -> PointFit:
-    """Fit robust principal directions to coordinates."""
-    points, steps, ended = isometry.points, 0, True
-    vectors = None
-    if method == "pursuit":
-        origin = _CENTERS[center](points, weights)
-    elif method == "spatial-sign":
-        origin, p = spatial_median(points, weights), 2.0
-        vectors = signs_of(points - origin)[0]
-    else:
-        robust = mrcd(points, weights)
-        origin, p, steps, ended = robust.center, 2.0, robust.n_iter, robust.converged
-        weights = weights * robust.support
-    centered, fractions = points - origin, weights / weights.sum()
-    vectors = centered if vectors is None else vectors
-    k = points.shape[1] if n_components is None else min(int(n_components), points.shape[1])
-    if n_components is None:
-        k = _rank(np.sqrt(fractions)[:, None] * centered)
-    found = projection_pursuit(vectors, weights, k, p=p, callback=lambda done: advance(done / k))
-    directions = oriented(found.directions, vectors @ found.directions, fractions)
-    spread = float(fractions @ np.einsum("ij,ij->i", centered, centered))
-    if spread <= _COINCIDENT * float(fractions @ np.einsum("ij,ij->i", points, points)):
-        directions = np.zeros_like(directions)
-    squares = fractions @ (vectors @ directions) ** 2
-    total = float(fractions @ np.einsum("ij,ij->i", vectors, vectors))
-    converged = found.converged and ended
-    if not converged:
-        warn_user(
-            "RobustKernelPCA: the search for directions did not converge; directions may be "
-            "inaccurate. Choose another p or method.",
-            ConvergenceWarning,
-        )
-    advance(1.0)
-    scale = np.sqrt(radius)
-    scaled = scale * directions
-    attributes = {
-        "_center_": origin,
-        "_directions_": scaled,
-        "dual_coef_": isometry.decoder @ directions / scale,
-        "dispersions_": scale**p * found.dispersions * np.any(directions, axis=0),
-        "explained_variance_ratio_": squares / (total or 1.0),
-        "n_components_": k,
-        "n_iter_": max(1, found.n_iter + steps),
-        "converged_": converged,
-        "_own_embedding_": centered @ scaled,
-        "_own_weights_": weights,
-    }
-    return PointFit(attributes, {"embedding_": lambda new: (new - origin) @ scaled}, points)
 
 
 def _rank(points: Floats) -> int:

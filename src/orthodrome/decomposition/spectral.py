@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core.checks import check_flag
 from .._core.parameters import count_or_fraction, optional, positive
-from .._core.progress import Progress, tracked, with_callbacks
+from .._core.progress import Progress, tracked
 from .._core.threads import ForkSafeLock
 from .._core.types import Data, Floats, Indices
 from ..base import (
@@ -76,14 +76,12 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
     max_iter: int | None = None
     n_anchors: int | None = None
     warm_start: bool = False
-    memory_budget: str | float = "2GiB"
     storage: str = "auto"
     inverse_alpha: float = 1e-6
     random_state: Any = None
-    verbose: bool | int = False
 
     _PARAMETERS = SOLVER_PARAMETERS | {
-        "n_components": count_or_fraction(or_none=True),
+        "n_components": optional(count_or_fraction),
         "tol": optional(positive(or_zero=True)),
         "warm_start": check_flag,
         "inverse_alpha": positive(),
@@ -93,37 +91,12 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
 
     # ------------------------------------------------------------------ fitting
 
-    @with_callbacks
-    def fit(self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the components.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or rows in blocks
-            Training data; the (n_samples, n_samples) Gram matrix if the kernel is precomputed.
-            With nystroem, memory maps, zarr arrays, lists of batches and objects whose ``__iter__``
-            can be called repeatedly to yield batches are read in blocks and never loaded as a
-            whole. The rows of a dask array stay on its workers; "auto" then means nystroem, and
-            attributes with one entry per row are dask arrays.
-        y : ignored
-            Present by convention.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights. A weight of 2 is equivalent to repeating the row, 0 to leaving it out. They may
-            be a dask array if X is one.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        with last_fit_kept(self):
-            self._check_parameters()
-            kernel, owner = self._kernel_object(), type(self).__name__
-            rows = as_rows(X, kernel, self)
-            rows = rows.weighted(sample_weight, owner, rows.dtype)
-            with tracked(self, bool(self.verbose)) as progress:
-                self._fit_rows(rows, kernel, owner, progress)
-        return self
+    def _fit(self, X: Any, sample_weight: ArrayLike | None) -> None:
+        kernel, owner = self._kernel_object(), type(self).__name__
+        rows = as_rows(X, kernel, self)
+        rows = rows.weighted(sample_weight, owner, rows.dtype)
+        with tracked(self, bool(self.verbose)) as progress:
+            self._fit_rows(rows, kernel, owner, progress)
 
     def _fit_rows(self, rows: Rows, kernel: Kernel, owner: str, progress: Progress) -> None:
         """Fit to validated rows; `owner` is the name of the estimator in messages."""
@@ -144,14 +117,6 @@ class SpectralDecomposition(_Attributes, EmbeddingMixin, KernelEstimator):
             if name.endswith("_") and name not in _INPUT_ATTRIBUTES:
                 del self.__dict__[name]
         self.__dict__.update(attributes)
-
-    def fit_transform(
-        self, X: Data, y: Any = None, sample_weight: ArrayLike | None = None
-    ) -> NDArray[Any]:
-        """Fit the components and return the embedding of the training data."""
-        self.fit(X, sample_weight=sample_weight)
-        # the embedding of very many rows, read in blocks, is not stored
-        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
 
     def _earlier_solution(self, n: int) -> Any:
         """Return the state of the last fit to the Gram matrix, or None."""

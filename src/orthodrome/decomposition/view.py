@@ -179,9 +179,9 @@ def points_by_anchors(
     if isinstance(kernel, Precomputed):
         rows = rows.zip(diagonal=np.diagonal(rows.whole()).astype(np.float64) * scale)
     anchors = plan.solver.anchors_of(kernel, rows, k, sample_weight=weights, scale=scale)
-    uses_kernel_coordinates = plan.name == "coordinates"
-    anchor_map = AnchorMap.from_anchors(
-        kernel, anchors, rows.dtype, unit=unit, radius=radius, explicit=uses_kernel_coordinates
+    given, dtype = anchors.prepared(kernel), rows.dtype
+    anchor_map = AnchorMap(
+        kernel, given, anchors.decoder, dtype, unit, radius, explicit=plan.name == "coordinates"
     )
     return anchors, Coordinates(rows, anchor_map).kept(plan.storage, plan.request.memory_budget)
 

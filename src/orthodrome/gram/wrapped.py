@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator
 
 from .._core.checks import check_finite_vector, check_number, check_positive, check_sample_weight
 from .._core.types import Array, Floats, Indices
@@ -552,7 +551,7 @@ class Degree(WrappedGram):
 
 
 def product_and_degrees(
-    cross: LinearOperator, V: Array, weights: Floats, inverse_roots: Floats
+    cross: Any, V: Array, weights: Floats, inverse_roots: Floats
 ) -> tuple[Array, Floats]:
     r"""Return the product of V with similarities of new points, and their degrees, in one pass.
 
@@ -563,8 +562,8 @@ def product_and_degrees(
 
     Parameters
     ----------
-    cross : LinearOperator
-        The similarities k(x, X).
+    cross : LinearOperator, or Block of points
+        The similarities k(x, X), or the features f(x) for a graph over features.
     V : ndarray of shape (n, k)
         Vectors in columns.
     weights, inverse_roots : ndarrays of shape (n,)

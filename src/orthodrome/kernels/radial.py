@@ -17,7 +17,7 @@ import scipy.special
 from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyval
 
-from .._core.checks import check_positive
+from .._core.checks import as_number, check_positive
 from .._core.types import Array, Floats, Indices
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import (
@@ -670,7 +670,9 @@ class Matern(ScaledRadial):
         return root / self._scale()
 
     def _check_parameters(self) -> None:
-        check_positive(self.nu, "nu", "Matern", infinite=True)
+        if as_number(self.nu) == math.inf:
+            return
+        check_positive(self.nu, "nu", "Matern")
         if self.nu < _MIN_ORDER:
             raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
 
@@ -754,7 +756,7 @@ _MAX_BESSEL = 1e300
 
 
 @lru_cache(maxsize=1)
-def _debye_polynomials() -> list[Polynomial]:
+def debye_polynomials() -> list[Polynomial]:
     """Return u_0 … u_8 of Debye's expansion, from the recurrence DLMF 10.41.9."""
     p = Polynomial([0.0, 1.0])
     polynomials = [Polynomial([1.0])]
@@ -780,7 +782,7 @@ def _log_matern(u: Array, nu: float) -> Array:
 
 def _debye_sum(p: Array, nu: float) -> Array:
     """Return Σ_k (-1)^k u_k(p) / ν^k."""
-    terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(_debye_polynomials()))
+    terms = (u(p) * (-1 / nu) ** k for k, u in enumerate(debye_polynomials()))
     return np.sum(list(terms), axis=0)
 
 

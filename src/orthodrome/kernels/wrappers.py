@@ -390,7 +390,7 @@ def as_kernel(kernel: Any, owner: str | None = None) -> Kernel:
     )
 
 
-def as_fitted_kernel(kernel: Any, X: Any) -> Kernel:
+def as_fitted_kernel(kernel: Any, X: Any, *, sample_weight: ArrayLike | None = None) -> Kernel:
     """Return a fitted kernel unchanged, else a clone fitted to X.
 
     Examples
@@ -400,4 +400,6 @@ def as_fitted_kernel(kernel: Any, X: Any) -> Kernel:
     1.4142135623730951
     """
     resolved = as_kernel(kernel)
-    return resolved if resolved.__sklearn_is_fitted__() else clone(resolved).fit(X)
+    if resolved.__sklearn_is_fitted__():
+        return resolved
+    return clone(resolved).fit(X, sample_weight=sample_weight)

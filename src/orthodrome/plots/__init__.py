@@ -11,14 +11,17 @@
 :func:`confusion`               confusion matrix
 :func:`curves`                  curves over a common axis
 :func:`images`                  rows of small images, such as pre-images and originals
+:func:`class_style`             colour and marker of a class, to add to a figure
 ==============================  ==================================================================
 
-Every function returns the matplotlib Figure. None uses pyplot, so no display is needed and no
-figure stays open. To show a figure without pyplot, pass an ``ax`` or call ``fig.savefig(…)``.
+Every function that draws returns the matplotlib Figure. None uses pyplot, so no display is needed
+and no figure stays open. To show a figure without pyplot, pass an ``ax`` or call
+``fig.savefig(…)``.
 ``plots.report`` writes figures, tables and text as one HTML page, and ``plots.interactive`` has an
 interactive scatter plot for it.
 """
 
+from ._classes import class_style
 from ._matplotlib import MissingExtraError
 from .confusion import confusion
 from .curves import curves, neighborhood, spectrum
@@ -28,6 +31,7 @@ from .points import clusters, embedding, sphere
 
 __all__ = [
     "MissingExtraError",
+    "class_style",
     "clusters",
     "confusion",
     "curves",

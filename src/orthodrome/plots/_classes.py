@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +41,16 @@ MAIN, ACCENT = "#0072B2", "#D55E00"
 
 def class_style(index: int) -> tuple[str, str]:
     """Return the colour and marker of a class; the first hundred pairs differ.
+
+    Parameters
+    ----------
+    index : int
+        The number of the class.
+
+    Returns
+    -------
+    color, marker : str
+        As matplotlib names them.
 
     Examples
     --------
@@ -90,6 +100,15 @@ def check_points(
             f"{name} of {owner} must have {bound}{n_columns} columns; got {found}.{hint}"
         )
     return points
+
+
+def check_mapping(values: Any, name: str, owner: str) -> None:
+    """Raise unless values are a non-empty mapping from names."""
+    if not isinstance(values, Mapping) or not values:
+        raise ValueError(
+            f"{name} of {owner} must be a non-empty mapping, {{name: values}}; got a "
+            f"{type(values).__name__}."
+        )
 
 
 def check_row(values: Any, name: str, owner: str, **options: Any) -> Floats:

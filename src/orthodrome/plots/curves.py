@@ -11,10 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.checks import check_choice, check_flag
 from .._core.types import Floats
-from ._classes import ACCENT, MAIN, check_row, class_style, line_style
+from ._classes import ACCENT, MAIN, check_mapping, check_row, class_style, line_style
 from ._matplotlib import Axes, Figure, axes_of, font_points, legend_above, set_title
 
-_ZERO_BELOW = 0.5  # if a curve falls below this, the axis of neighbourhoods begins at 0
 _TOL = 1e-9
 
 
@@ -76,8 +75,7 @@ def curves(
     positions = check_row(x, "x", "curves")
     if xscale != "linear" and np.any(positions <= 0):
         raise ValueError("x of curves must be positive on a logarithmic axis.")
-    if not isinstance(values, Mapping) or not values:
-        raise ValueError("values of curves must be a non-empty mapping, {name: curve}.")
+    check_mapping(values, "values", "curves")
     rows = {name: _check_curve(curve, name, positions, yscale) for name, curve in values.items()}
     ax = axes_of(ax, (4.8, 3.4))
     draw_lines(ax, positions, rows, xscale, markers=markers)
@@ -137,8 +135,7 @@ def neighborhood(
 ) -> Figure:
     r"""Draw the fraction of κ nearest neighbours that embeddings preserve.
 
-    A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`. If no curve
-    falls below 0.5, the vertical axis begins below the lowest curve, and its label says so.
+    A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`.
 
     Parameters
     ----------
@@ -170,11 +167,10 @@ def neighborhood(
     ... }
     >>> fig = plots.neighborhood(kept, xscale="log")
     >>> [text.get_text() for text in fig.axes[0].get_legend().get_texts()]
-    ['2 components', '3 components', 'random, from κ = 142']
+    ['2 components', '3 components', 'random, κ/(N − 1)']
     """
     check_choice(xscale, ("linear", "log"), "xscale", "neighborhood")
-    if not isinstance(curves, Mapping) or not curves:
-        raise ValueError("curves of neighborhood must be a non-empty mapping, {name: fractions}.")
+    check_mapping(curves, "curves", "neighborhood")
     rows = {str(name): _check_fractions(curve, str(name)) for name, curve in curves.items()}
     lengths = {name: len(row) for name, row in rows.items()}
     others = max(lengths.values())
@@ -182,18 +178,14 @@ def neighborhood(
         raise ValueError(
             f"curves of neighborhood must have equal lengths, for the same data; got {lengths}."
         )
-    lowest = min(float(row.min()) for row in rows.values())
-    low = np.floor(10 * lowest - _TOL) / 10 if lowest >= _ZERO_BELOW else 0.0
-    start = f"from κ = {int(np.ceil(low * others))}" if low > 0 else "κ/(N − 1)"
-    names = [*rows, f"random, {start}"]
+    names = [*rows, "random, κ/(N − 1)"]
     ax = axes_of(ax, (4.8, 3.3 + 0.2 * len(names)))
     sizes = np.arange(1.0, others + 1)
     lines = draw_lines(ax, sizes, rows, xscale, markers=False)
     # drawn below the curves; all points are needed for a smooth line on a log scale
     lines += ax.plot(sizes, sizes / others, color="#888888", linewidth=0.8, zorder=1)
-    cut = f"\n(axis from {low:g} to 1)" if low > 0 else ""
-    ax.set(xlabel="Neighbours, κ", ylabel=f"Fraction of neighbours kept, Q(κ){cut}")
-    ax.set(xlim=(1, others), ylim=(low, 1 + 0.02 * (1 - low)))
+    ax.set(xlabel="Neighbours, κ", ylabel="Fraction of neighbours kept, Q(κ)")
+    ax.set(xlim=(1, others), ylim=(0, 1.02))
     legend_above(ax, lines, names, handlelength=2.6)
     pad = font_points() * (1.0 + 1.6 * len(names))  # above the legend
     return set_title(ax, title, loc="left", pad=pad)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._core.checks import check_finite_vector, numbers_expected
 from .._core.types import Array
+from ._classes import check_mapping
 from ._matplotlib import Figure, figure_of
 
 _WIDTH = 5.0
@@ -82,8 +83,7 @@ def images(
 
 
 def _check_rows(rows: Mapping[str, ArrayLike], shape: tuple[int, int] | None) -> dict[str, Array]:
-    if not isinstance(rows, Mapping) or not rows:
-        raise ValueError("rows of images() must be a non-empty mapping, {name: images}.")
+    check_mapping(rows, "rows", "images")
     if shape is not None:
         check_finite_vector(shape, 2, "shape", "images")
     stacks: dict[str, Array] = {}

@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from .._core.types import Array, Floats
-from ._classes import MAIN, MARKERS, SCALE, class_style, is_continuous, sortable, sorted_classes
-from ._matplotlib import require_matplotlib
+from .._core.types import Array
+from ._classes import MAIN, MARKERS, class_style, sortable, sorted_classes
 from .report import Assets, resource
 
 __all__ = ["MAX_POINTS", "Scatter"]
@@ -29,13 +28,12 @@ __all__ = ["MAX_POINTS", "Scatter"]
 MAX_POINTS = 10_000  # more SVG points would cause noticeable delays in browsers
 _MAX_NUMBERS = 100_000  # of all points together; about one megabyte
 _MAX_CLASSES = 99  # one of the 100 pairs of colour and marker is for merged classes
-_N_SHADES = 25  # of the colour scale
 _MAX_AXES = 10  # maximum number of coordinates to choose from
 _MAX_NAMED = 12  # maximum number of classes in the description; the legend lists all
 
 # Replacements for black and dark brown on a dark page.
 _DARK = {"#000000": "#FFFFFF", "#661100": "#A5673F"}
-_REST = "#888888"  # merged classes, and rows without a value
+_REST = "#888888"  # merged classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +53,14 @@ class Scatter:
     caption : str
         Caption below the plot.
     labels : array-like of shape (n_samples,), optional
-        Classes, each with a colour, a marker and a button. Numbers with more than 20 different
-        values are shown on a colour scale. Beyond 99 classes, the rarest are merged.
+        Classes, each with a colour, a marker and a button. Beyond 99 classes, the rarest are
+        merged.
     label_name : str, default="class"
         Meaning of the labels, such as the name of their column.
     ids : sequence of str, optional
         Names of the rows; "row 1", "row 2", … if absent.
     details : mapping of str to array-like of shape (n_samples,), optional
         Additional values for the text of a point, such as ``{"predicted": y_pred}``.
-    axes : sequence of str, optional
-        Names of the coordinates; "Component 1", "Component 2", … if absent.
     ratios : array-like of shape (n_components,), optional
         Fractions of variance (``explained_variance_ratio_``), shown with the coordinates' names.
 
@@ -100,7 +96,6 @@ class Scatter:
     label_name: str = "class"
     ids: Sequence[str] | None = None
     details: Mapping[str, ArrayLike] = field(default_factory=dict)
-    axes: Sequence[str] | None = None
     ratios: ArrayLike | None = None
 
     def __post_init__(self) -> None:
@@ -108,7 +103,7 @@ class Scatter:
         object.__setattr__(self, "Z", Z)
         details = {f"details[{name!r}]": value for name, value in self.details.items()}
         per_row = {"labels": self.labels, "ids": self.ids, **details}
-        per_column = {"axes": self.axes, "ratios": self.ratios}
+        per_column = {"ratios": self.ratios}
         for n, per, given in zip(Z.shape, ("row", "column"), (per_row, per_column), strict=True):
             for name, value in given.items():
                 if value is not None and np.shape(value) != (n,):
@@ -149,13 +144,7 @@ class Scatter:
     @cached_property
     def _classes(self) -> tuple[list[str], NDArray[np.intp]] | None:
         """Names of the classes and the class of each row; None if there are no classes."""
-        labels = np.asarray(self.labels)
-        return None if self.labels is None or is_continuous(labels) else _merged_classes(labels)
-
-    @cached_property
-    def _values(self) -> Floats:
-        """Values that colour the drawn points."""
-        return np.asarray(self.labels, dtype=np.float64)[self._shown]
+        return None if self.labels is None else _merged_classes(np.asarray(self.labels))
 
     @cached_property
     def _shown(self) -> NDArray[np.intp]:
@@ -173,9 +162,7 @@ class Scatter:
     def _axes(self) -> list[str]:
         """Return the names of the coordinates that can be chosen."""
         n_columns = np.asarray(self.Z).shape[1]
-        if self.axes is None:
-            return [f"Component {i + 1}" for i in range(min(n_columns, _MAX_AXES))]
-        return [str(name) for name in self.axes[:_MAX_AXES]]
+        return [f"Component {i + 1}" for i in range(min(n_columns, _MAX_AXES))]
 
     def _titles(self) -> list[str]:
         """Return the names of the coordinates with their fractions of variance, if given."""
@@ -185,11 +172,8 @@ class Scatter:
         return [f"{name} ({ratio:.1%} of the variance)" for name, ratio in pairs]
 
     def _describe_colors(self) -> str:
-        if self.labels is None:
-            return ""
         if self._classes is None:
-            values = self._values[np.isfinite(self._values)]
-            return f" Colour is {self.label_name}, from {values.min():.6g} to {values.max():.6g}."
+            return ""
         names, codes = self._classes
         counts = np.bincount(codes[self._shown], minlength=len(names))
         if len(names) > _MAX_NAMED:
@@ -218,33 +202,13 @@ class Scatter:
         }
 
     def _groups(self) -> dict[str, Any]:
-        """Return the classes, or the shades of a colour scale, that colour the points."""
-        if self.labels is None:
-            return {"groups": [_group("points", MAIN, MARKERS[0])], "codes": [0] * len(self._shown)}
+        """Return the classes that colour the points."""
         if self._classes is None:
-            return self._shades()
+            return {"groups": [_group("points", MAIN, MARKERS[0])], "codes": [0] * len(self._shown)}
         names, codes = self._classes
         groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
         groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
         return {"groups": groups, "codes": codes[self._shown].tolist(), "label": self.label_name}
-
-    def _shades(self) -> dict[str, Any]:
-        """Return groups without names, one per shade, and a group of missing values."""
-        known = np.isfinite(self._values)
-        low, high = self._values[known].min(), self._values[known].max()
-        places = (self._values - low) / (high - low or 1.0)
-        codes = np.where(known, np.round(places * (_N_SHADES - 1)), _N_SHADES)
-        colormap = require_matplotlib().colormaps[SCALE].resampled(_N_SHADES)
-        colors = (255 * colormap(np.arange(_N_SHADES))).astype(int)
-        groups = [_group("", "#{:02x}{:02x}{:02x}".format(*rgba), MARKERS[0]) for rgba in colors]
-        groups += [] if known.all() else [_group("missing", _REST, MARKERS[6])]
-        return {
-            "groups": groups,
-            "codes": codes.astype(int).tolist(),
-            "label": self.label_name,
-            "values": _numbers(self._values),
-            "range": [f"{low:.6g}", f"{high:.6g}"],
-        }
 
 
 def _merged_classes(labels: Array) -> tuple[list[str], NDArray[np.intp]]:

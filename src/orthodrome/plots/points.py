@@ -21,6 +21,7 @@ from ._classes import (
     COLORS,
     EDGE,
     check_labels,
+    check_mapping,
     check_points,
     class_legend,
     class_style,
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
 
-_MAX_LINES = 16  # maximum number of clusters in the legend
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
-_LEGEND_STAR = 80.0
 
 
 def embedding(
@@ -118,8 +117,6 @@ def clusters(
     ax: Axes | None = None,
     title: str | None = None,
     legend_title: str | None = "cluster (points)",
-    xlabel: str = "Coordinate 1",
-    ylabel: str = "Coordinate 2",
     size: float | None = None,
 ) -> Figure:
     """Draw a scatter plot of clusters and their centres.
@@ -131,7 +128,7 @@ def clusters(
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
         up to 100 clusters, no two look the same. The legend lists the clusters with their numbers
-        of points. If there are more than 16 clusters, it lists the largest ones.
+        of points.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.
@@ -144,8 +141,6 @@ def clusters(
         Title of the axes.
     legend_title : str or None, default="cluster (points)"
         Title of the legend.
-    xlabel, ylabel : str, default="Coordinate 1", "Coordinate 2"
-        Labels of the axes.
     size : float, optional
         Area of a marker in points². The default depends on the number of samples.
 
@@ -176,31 +171,30 @@ def clusters(
     if centers is not None:
         n_columns = points.shape[1]
         positions = check_points(centers, "centers", "clusters", n_columns, exactly=True)
-    if positions is not None and np.issubdtype(array.dtype, np.integer) and names[0] >= 0:
-        names, index = np.arange(max(len(positions), names[-1] + 1)), array
-    if positions is not None and len(positions) != len(names):
-        raise ValueError(
-            f"centers of clusters must have one row for each of the {len(names)} clusters; got "
-            f"{len(positions)}."
-        )
+        if np.issubdtype(array.dtype, np.integer) and names[0] >= 0:  # a cluster may be empty
+            names, index = np.arange(max(len(positions), names[-1] + 1)), array
+        if len(positions) != len(names):
+            raise ValueError(
+                f"centers of clusters must have one row for each of the {len(names)} clusters; "
+                f"got {len(positions)}."
+            )
     opacity = _opacity(proba, len(points), len(names))
-    sizes = np.bincount(index, minlength=len(names))
-    listed = np.sort(np.argsort(-sizes, kind="stable")[:_MAX_LINES])
-    n_lines = 3 + len(listed)  # with a title, a centre and a faint point
-    ax = axes_of(ax, (4.8, max(3.8, 0.26 * n_lines)))
-    drawn = _draw_members(ax, points, index, opacity, len(names), marker_area(len(points), size))
-    handles = [drawn[i] for i in listed]
-    lines = [f"{names[i]} ({sizes[i]})" for i in listed]
+    ax = axes_of(ax, (4.8, max(3.8, 0.26 * (len(names) + 3))))
+    area, handles, lines = marker_area(len(points), size), [], []
+    for number, name in enumerate(names):
+        rows, (color, marker) = index == number, class_style(number)
+        x, y = points[rows, :2].T
+        style = _faded(color, opacity[rows])
+        handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
+        lines.append(f"{name} ({rows.sum()})")
     if proba is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
         lines.append("faint: unsure")
     if positions is not None:
         handles.append(_draw_centers(ax, positions))
         lines.append("centre")
-    legend = class_legend(ax, handles, lines, legend_title)
-    if positions is not None:
-        legend.legend_handles[-1].set_sizes([_LEGEND_STAR])  # type: ignore[union-attr]  # a scatter
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    class_legend(ax, handles, lines, legend_title)
+    ax.set(xlabel="Coordinate 1", ylabel="Coordinate 2")
     return set_title(ax, title)
 
 
@@ -219,25 +213,13 @@ def _opacity(proba: ArrayLike | None, n_samples: int, n_clusters: int) -> Floats
     return _MIN_OPACITY + (_MAX_OPACITY - _MIN_OPACITY) * above_chance
 
 
-def _draw_members(
-    ax: Axes, points: Array, index: NDArray[np.intp], opacity: Floats, n_clusters: int, area: float
-) -> list[PathCollection]:
+def _faded(color: str, opacity: Floats) -> dict[str, Any]:
+    """Return the colours of points; an empty cluster needs one for the legend."""
     from matplotlib.colors import to_rgba_array
 
-    handles = []
-    for number in range(n_clusters):
-        color, marker = class_style(number)
-        chosen = index == number
-        # an empty cluster needs a colour for the legend
-        visible = opacity[chosen] if chosen.any() else np.array([_MAX_OPACITY])
-        style = {
-            "facecolor": to_rgba_array(color, visible),
-            "edgecolor": to_rgba_array(EDGE["edgecolor"], visible),
-            "linewidth": EDGE["linewidth"] * min(1.0, area / 8),
-        }
-        x, y = points[chosen, :2].T
-        handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
-    return handles
+    visible = opacity if len(opacity) else np.array([_MAX_OPACITY])
+    edge = to_rgba_array(EDGE["edgecolor"], visible)
+    return EDGE | {"facecolor": to_rgba_array(color, visible), "edgecolor": edge}
 
 
 def _draw_centers(ax: Axes, positions: Array) -> PathCollection:
@@ -325,8 +307,8 @@ def sphere(
     """
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
-    if curves is not None and not isinstance(curves, Mapping):
-        raise ValueError(f"curves of sphere must be a mapping, {{name: line}}; got {type(curves)}.")
+    if curves is not None and len(curves):
+        check_mapping(curves, "curves", "sphere")
     lines = {
         name: _check_points(each, f"curves[{name!r}]") for name, each in (curves or {}).items()
     }

@@ -90,7 +90,7 @@
     }
 
     addPoints() {
-      const { groups, codes, range, size } = this.data;
+      const { groups, codes, size } = this.data;
       this.svg = draw(this.plot, "svg", { "aria-hidden": true });
       this.grid = draw(this.svg, "g");
       this.inside = draw(this.svg, "svg"); // clips the points
@@ -98,7 +98,6 @@
       this.paths = groups.map((group) => this.addMark(layer, group));
       this.rows = groups.map(() => []);
       codes.forEach((code, row) => this.rows[code].push(row));
-      this.plot.classList.toggle("scatter-scale", range !== undefined);
       this.ring = draw(this.inside, "circle", { class: "scatter-ring", r: size / 2 + 4 });
       this.tip = make(this.plot, "div", { class: "scatter-tip" });
     }
@@ -109,16 +108,10 @@
     }
 
     addLegend(box) {
-      const { groups, label, range } = this.data;
+      const { groups, label } = this.data;
       box.setAttribute("aria-label", `Show or hide: ${label}`);
       make(box, "span", { text: label });
-      if (range) {
-        const colors = groups.filter((group) => !group.name).map((group) => group.color);
-        box.append(range[0]);
-        make(box, "i", { style: `background: linear-gradient(90deg, ${colors})` });
-        box.append(range[1]);
-      }
-      const named = [...groups.keys()].filter((i) => !range || groups[i].name);
+      const named = [...groups.keys()];
       if (named.length > 2) {
         const all = { class: "scatter-all" };
         button(box, "Show all", () => named.forEach((i) => this.toggle(i, false)), all);
@@ -136,14 +129,13 @@
     }
 
     addKey(svg, width, height) { // the legend, above a copy of the plot
-      const { groups, label, range } = this.data;
-      const shown = [...groups.keys()].filter((i) => groups[i].name && !this.hidden.has(i));
+      const { groups, label } = this.data;
+      const shown = [...groups.keys()].filter((i) => !this.hidden.has(i));
       const named = label === undefined ? [] : shown;
-      const texts = [range ? `${label}: ${range[0]} (dark) to ${range[1]} (light)` : label];
       const key = draw(svg, "g");
       let [x, y] = [66, 16];
       for (const i of [undefined, ...named]) {
-        const text = i === undefined ? texts[0] ?? "" : groups[i].name.trim() || "(empty)";
+        const text = i === undefined ? label ?? "" : groups[i].name.trim() || "(empty)";
         const space = 34 + 7.5 * text.length;
         if (x + space > width) [x, y] = [66, y + 22];
         if (i !== undefined) {
@@ -297,9 +289,9 @@
     }
 
     fields(row) {
-      const { axes, codes, coordinates, details, groups, label, values } = this.data;
+      const { axes, codes, coordinates, details, groups, label } = this.data;
       const found = details.map(([name, column]) => [name, column[row]]);
-      if (label !== undefined) found.unshift([label, values ? values[row] : groups[codes[row]].name]);
+      if (label !== undefined) found.unshift([label, groups[codes[row]].name]);
       found.push(...this.axes.map((i) => [axes[i], coordinates[i][row]]));
       return found.map(([name, value]) => `${name}: ${value === null ? "missing" : value}`);
     }

@@ -17,6 +17,7 @@ from .manifold import best_points
 # Once labels no longer change, each centre is searched from this many of its points, to a tolerance
 # that suffices to compare the results. Only the best one is iterated to the second tolerance.
 _N_STARTS, _SEARCH_TOL, _TOL = 3, 1e-8, 1e-12
+_MAX_ITER = 2000  # of a search
 
 
 @dataclass
@@ -48,27 +49,18 @@ class PreimageCenters(Centers):
         The data, validated.
     weights : ndarray of shape (n,)
         Weights.
-    max_iter : int
-        The maximum number of fixed-point iterations.
     keep_empty : bool
         Whether the centre of a cluster that loses its points stays where it is. Otherwise the
         cluster has no centre.
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: Array,
-        weights: Floats,
-        *,
-        max_iter: int = 2000,
-        keep_empty: bool = False,
+        self, kernel: Kernel, X: Array, weights: Floats, *, keep_empty: bool = False
     ) -> None:
         self.domain = domain_of(kernel, X)
         self.kernel = self.domain.kernel
         self.X = self.domain.points
         self.weights = weights
-        self.max_iter = max_iter
         self.keep_empty = keep_empty
         eps = float(np.finfo(self.X.dtype).eps)
         self.rounding = 32 * eps * self.domain.largest_square
@@ -162,7 +154,7 @@ class PreimageCenters(Centers):
                 cluster_p,
                 starts.astype(self.X.dtype),
                 _SEARCH_TOL,
-                self.max_iter,
+                _MAX_ITER,
                 expansion=0,
                 objective=negated_squared_angles,
             )
@@ -181,7 +173,7 @@ class PreimageCenters(Centers):
         that make the objective worse, as near a cusp, are rejected.
         """
         point, best, shortest, floor = start, start, np.inf, -np.inf
-        for _ in range(self.max_iter):
+        for _ in range(_MAX_ITER):
             squares = domain.paired(domain.points, np.broadcast_to(point, domain.points.shape))
             value, weights = negated_squared_angles(self.kernel, squares[None], p)
             floor = max(floor, float(value[0]) - 1e-12)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 
 from .._core.canonical import canonical_rows
 from .._core.checks import (
@@ -29,7 +28,7 @@ from .._core.status import Outcome, Status, warn_unless_converged
 from .._core.types import Array, Data, Floats, Indices
 from .._core.unit import squared_radius
 from ..gram import Scaled, gram_operator
-from ..kernels import Geodesic, Kernel, Precomputed, as_kernel
+from ..kernels import Geodesic, Kernel, Precomputed, as_fitted_kernel, as_kernel
 from ..kernels.manifolds import has_profile
 from ..spaces.shapes import as_complex, form_of
 from ..sphere import karcher_mean
@@ -193,12 +192,9 @@ def fitted_kernel(
     kernel: Any, X: Any, owner: str, sample_weight: ArrayLike | None = None
 ) -> Kernel:
     """Return a fitted kernel: the given one, or a clone fitted to X."""
-    resolved = as_kernel(kernel)
-    if isinstance(resolved, Precomputed):
+    if isinstance(as_kernel(kernel), Precomputed):
         raise ValueError(f"{owner} needs the inputs and a kernel, not a precomputed matrix.")
-    if resolved.__sklearn_is_fitted__():
-        return resolved
-    return clone(resolved).fit(X, sample_weight=sample_weight)
+    return as_fitted_kernel(kernel, X, sample_weight=sample_weight)
 
 
 def fixed_point_preimages(

@@ -370,11 +370,3 @@ def row_moments(rows: Rows, center: Floats) -> Moments:
         distance = 2.0 * (square - float(shift @ shift))
     error = 64 * float(np.finfo(np.float64).eps) * square
     return Moments(center + shift, max(distance, 0.0), error)
-
-
-def fit_kernel(kernel: Kernel, rows: Rows, sample: Any, sample_weight: Floats | None) -> Kernel:
-    """Return a clone of a kernel, fitted to the moments of all rows and to a sample."""
-    fresh = clone(kernel)
-    if sample.shape[0] == rows.shape[0]:
-        return fresh.fit_validated(sample, sample_weight)
-    return fresh.fit_sampled(sample, sample_weight, lambda center: row_moments(rows, center))

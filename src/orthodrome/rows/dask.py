@@ -146,7 +146,7 @@ class DaskRows(Rows):
     ) -> tuple[Indices, Floats]:
         """Draw at most `count` rows, evenly over the weights."""
         if is_dask_array(weights) and self.shape[0] <= count:
-            weights = np.concatenate(computed(*blocks_of(weights)))
+            weights = in_memory(weights)
         if not is_dask_array(weights):
             return spread_rows(self.shape[0], weights, count, random)
         blocks, bounds, pick = blocks_of(weights), bounds_of(self.array), task(_rows_at)
@@ -346,6 +346,11 @@ def computed(*collections: Any) -> tuple[Any, ...]:
 
     with _large_graphs_allowed():
         return tuple(dask.compute(*collections))
+
+
+def in_memory(X: Any) -> Any:
+    """Return a dask array as an ndarray; other arrays are returned unchanged."""
+    return np.concatenate(computed(*blocks_of(X))) if is_dask_array(X) else X
 
 
 def persisted(X: Any) -> Any:

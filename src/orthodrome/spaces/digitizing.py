@@ -182,10 +182,11 @@ def reflect_specimens(X: ArrayLike, specimens: ArrayLike) -> Floats:
     """
     found = _as_landmarks(X, missing=True)
     chosen = as_array(specimens, "specimens", "reflect_specimens")
-    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-        raise ValueError("specimens of reflect_specimens must be a list of row numbers.")
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < len(found)):
-        raise ValueError(f"specimens of reflect_specimens must be from 0 to {len(found) - 1}.")
+    is_numbers = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not chosen.size)
+    if not (is_numbers and np.isin(chosen, np.arange(len(found))).all()):
+        raise ValueError(
+            f"specimens of reflect_specimens must be row numbers from 0 to {len(found) - 1}."
+        )
     chosen = chosen.astype(np.intp)
     x = found[chosen, :, 0]
     found[chosen, :, 0] = (

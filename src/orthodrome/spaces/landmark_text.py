@@ -354,13 +354,17 @@ def _text(cell: Any) -> str:
 
 def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     """Return the lines that are not empty, with their numbers."""
-    raw = check_path(path, "path", "the reader of landmarks").read_bytes()
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = raw.decode("cp1252", errors="replace")
+    text = decoded(check_path(path, "path", "the reader of landmarks").read_bytes())
     numbered = enumerate((line.strip() for line in text.splitlines()), start=1)
     return [(number, line) for number, line in numbered if line]
+
+
+def decoded(content: bytes) -> str:
+    """Return the text of a file in UTF-8, or else in Windows-1252."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
 
 
 def _number(path: Any, line: int, text: str) -> float:

@@ -104,17 +104,12 @@ def _as_array(X: Any, name: str) -> Array:
             array = array.astype(np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"{name} must hold numbers; got {array.dtype}.") from None
-    if array.ndim == 3 and array.shape[2] == 3:
-        raise ValueError(
-            f"{name} has landmarks in three dimensions, shape {array.shape}; planar shapes have "
-            "two coordinates per landmark."
-        )
     flat = array.ndim == 2 and (np.iscomplexobj(array) or array.shape[1] % 2 == 0)
     points = array.ndim == 3 and array.shape[2] == 2 and not np.iscomplexobj(array)
     if not (flat or points):
         raise ValueError(
-            f"{name} must be landmarks: complex (n, k), real (n, k, 2), or (n, 2k) as x1, y1, x2, "
-            f"y2, …; got {array.dtype} of shape {array.shape}."
+            f"{name} must be planar landmarks: complex (n, k), real (n, k, 2), or (n, 2k) as x1, "
+            f"y1, x2, y2, …; got {array.dtype} of shape {array.shape}."
         )
     return array
 

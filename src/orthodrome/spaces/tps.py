@@ -34,7 +34,7 @@ from .._core.checks import as_array, check_choice, check_numbers, check_path
 from .._core.files import write_atomically
 from .._core.types import Floats
 from .._core.warn import warn_user
-from .landmark_text import match_labels
+from .landmark_text import decoded, match_labels
 from .shapes import MIN_LANDMARKS, in_form
 
 _FIELD = re.compile(r"([A-Za-z_][^=]*?)\s*=\s*(.*)", re.DOTALL)
@@ -66,12 +66,7 @@ def _name_and_text(source: Any) -> tuple[str, str]:
     else:
         name = str(check_path(source, "path", "read_tps"))
         content = Path(name).read_bytes()
-    if not isinstance(content, bytes):
-        return name, content
-    try:
-        return name, content.decode("utf-8")
-    except UnicodeDecodeError:
-        return name, content.decode("latin-1")
+    return name, decoded(content) if isinstance(content, bytes) else content
 
 
 @dataclass
@@ -114,134 +109,129 @@ class Parser:
         # splitlines would also split at form feeds, and line numbers would differ from editors'.
         # DOS programs may end a text with Ctrl-Z.
         self._lines = re.split("\r\n|\r|\n", text.removeprefix("\ufeff").rstrip("\x1a").rstrip())
-        for line_number, line in enumerate(self._lines, start=1):
-            if "\0" in line:
-                reason = "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
-                raise self.error(line_number, reason)
+        binary = next((n for n, line in enumerate(self._lines, start=1) if "\0" in line), 0)
+        if binary:
+            reason = "the file has null bytes, so it is binary or UTF-16; save it as UTF-8"
+            raise self.error(reason, binary)
         stripped = enumerate(map(str.strip, self._lines), start=1)
         self._remaining = deque(
             line for line in stripped if line[1] and not line[1].startswith(_REMARK)
         )
+        self._line = 0  # the number of the line that is read
         self._specimens: list[Specimen] = []
         # The fields before the first LM; None until the first LM is read.
         self._leading: frozenset[str] | None = None
         # The meaning of commas, and the line that determined it.
         self._commas: tuple[str, int] | None = None
 
-    def error(self, line_number: int, reason: str) -> ValueError:
+    def error(self, reason: str, line_number: int = 0) -> ValueError:
         """Return an error with the file, the line number, the reason and the (shortened) line."""
-        line = self._lines[line_number - 1].strip()
+        number = line_number or self._line
+        line = self._lines[number - 1].strip()
         if len(line) > _MAX_SHOWN:
             line = line[:_MAX_SHOWN] + "…"
-        return ValueError(f"{self._name}, line {line_number}: {reason}. The line is {line!r}.")
+        return ValueError(f"{self._name}, line {number}: {reason}. The line is {line!r}.")
 
-    def _peek(self) -> tuple[int, str]:
-        """Return the number and the text of the next line; the text is empty at the end."""
-        return self._remaining[0] if self._remaining else (len(self._lines), "")
+    def _peek(self) -> str:
+        """Return the text of the next line, which becomes the current one; "" at the end."""
+        self._line, text = self._remaining[0] if self._remaining else (len(self._lines), "")
+        return text
 
     def specimens(self) -> list[Specimen]:
         """Parse all lines."""
-        while self._remaining:
-            line_number, text = self._remaining.popleft()
+        while text := self._peek():
+            self._remaining.popleft()
             match = _FIELD.fullmatch(text)
             if match is None:
-                raise self.error(line_number, _reason(text))
+                raise self.error(
+                    "coordinates outside a block, or text; expected a field such as ID=name, or "
+                    "coordinates after LM= or POINTS=, whose count may be too small"
+                )
             spelling, value = match[1].upper(), match[2]
             key = _ALIASES.get(spelling, spelling)
-            specimen = self._specimen_of(key, line_number)
-            self._store(specimen, key, value, line_number)
+            specimen = self._specimen_of(key)
+            self._store(specimen, key, value)
             if key == "LM":
-                dimension = 3 if spelling == "LM3" else 2
-                specimen.blocks.append(self._read_points(spelling, value, dimension, line_number))
+                points = self._read_points(spelling, value, 3 if spelling == "LM3" else 2)
+                specimen.blocks.append(points)
             elif key == "CURVES":
-                self._read_curves(specimen, value, line_number)
+                self._read_curves(specimen, value)
             elif key == "POINTS":
-                raise self.error(line_number, "POINTS= is not declared by a CURVES= above it")
+                raise self.error("POINTS= is not declared by a CURVES= above it")
             elif key == "SCALE" and value:
                 commas = _is_number(value, _COMMA_NUMBER)
-                decimal = value.replace(",", ".") if commas else value
-                specimen.scale = self._read_number(decimal, line_number)
+                specimen.scale = self._read_number(value.replace(",", ".") if commas else value)
         if self._leading is None:
-            raise self.error(len(self._lines), "the file has no LM= or LM3=, so no landmarks")
-        if not self._specimens[-1].blocks:
-            raise self.error(
-                self._specimens[-1].line,
-                "the last specimen, which starts here, has no LM=",
-            )
+            raise self.error("the file has no LM= or LM3=, so no landmarks")
+        last = self._specimens[-1]
+        if not last.blocks:
+            raise self.error("the last specimen, which starts here, has no LM=", last.line)
         return self._specimens
 
-    def _specimen_of(self, key: str, line_number: int) -> Specimen:
+    def _specimen_of(self, key: str) -> Specimen:
         """Return the specimen that a field belongs to, which may be a new one."""
         starts = key == "LM" or key in (self._leading or ())
         if not self._specimens or (self._specimens[-1].blocks and starts):
-            self._specimens.append(Specimen(line_number, len(self._specimens)))
+            self._specimens.append(Specimen(self._line, len(self._specimens)))
         current = self._specimens[-1]
         if key == "LM" and self._leading is None:
             before = frozenset(current.fields)
             self._leading = before if before & _IDENTITY else frozenset()
         return current
 
-    def _store(self, specimen: Specimen, key: str, value: str, line_number: int) -> None:
+    def _store(self, specimen: Specimen, key: str, value: str) -> None:
         if key in specimen.fields:
             if key in _IDENTITY or key == "CURVES":
                 raise self.error(
-                    line_number,
                     f"a second {key}= for one specimen; the first is on line "
-                    f"{specimen.field_lines[key]}. There is no LM= between them",
+                    f"{specimen.field_lines[key]}. There is no LM= between them"
                 )
             value = f"{specimen.fields[key]}\n{value}"
         specimen.fields[key] = value
-        specimen.field_lines[key] = line_number
+        specimen.field_lines[key] = self._line
 
-    def _read_curves(self, specimen: Specimen, value: str, line_number: int) -> None:
+    def _read_curves(self, specimen: Specimen, value: str) -> None:
         if not specimen.blocks:
-            raise self.error(
-                line_number, "curves before the landmarks; move them below LM= of their specimen"
-            )
+            raise self.error("curves before the landmarks; move them below LM= of their specimen")
         dimension = specimen.blocks[0].coordinates.shape[1]
-        count = self._read_count(value, "CURVES", line_number)
+        count, declared = self._read_count(value, "CURVES"), self._line
         for index in range(count):
-            header, text = self._peek()
-            match = _FIELD.fullmatch(text)
+            match = _FIELD.fullmatch(self._peek())
             if match is None or match[1].upper() != "POINTS":
                 raise self.error(
-                    header,
-                    f"CURVES={count} on line {line_number} declares {count} blocks that begin with "
-                    f"POINTS=; expected block {index + 1} here",
+                    f"CURVES={count} on line {declared} declares {count} blocks that begin with "
+                    f"POINTS=; expected block {index + 1} here"
                 )
             self._remaining.popleft()
-            specimen.blocks.append(self._read_points("POINTS", match[2], dimension, header))
+            specimen.blocks.append(self._read_points("POINTS", match[2], dimension))
 
-    def _read_count(self, value: str, keyword: str, line_number: int) -> int:
+    def _read_count(self, value: str, keyword: str) -> int:
         if not _COUNT.fullmatch(value):
-            raise self.error(line_number, f"{keyword}= needs a whole number, got {value[:20]!r}")
+            raise self.error(f"{keyword}= needs a whole number, got {value[:20]!r}")
         return int(value)
 
-    def _read_points(self, keyword: str, value: str, dimension: int, header: int) -> Points:
-        count = self._read_count(value, keyword, header)
+    def _read_points(self, keyword: str, value: str, dimension: int) -> Points:
+        count, header = self._read_count(value, keyword), self._line
         rows: list[list[float]] = []
-        numbers: list[int] = []
+        lines: list[int] = []
         while len(rows) < count:
-            line_number, text = self._peek()
+            text = self._peek()
             coordinates = _TRAILING_REMARK.sub("", text)
             if not text or "=" in coordinates:
                 raise self.error(
-                    line_number,
                     f"{keyword}={count} on line {header} declares {count} lines of coordinates; "
-                    f"found {len(rows)} before {'this line' if text else 'the end of the file'}",
+                    f"found {len(rows)} before {'this line' if text else 'the end of the file'}"
                 )
             self._remaining.popleft()
-            parts = self._split(coordinates, dimension, line_number)
+            parts = self._split(coordinates, dimension)
             if len(parts) != dimension:
                 advice = "; use LM3= for three" if keyword == "LM" and len(parts) == 3 else ""
-                raise self.error(
-                    line_number, f"expected {dimension} coordinates, found {len(parts)}{advice}"
-                )
-            rows.append([self._read_number(part, line_number) for part in parts])
-            numbers.append(line_number)
-        return Points(np.array(rows, dtype=np.float64).reshape(-1, dimension), numbers)
+                raise self.error(f"expected {dimension} coordinates, found {len(parts)}{advice}")
+            rows.append(list(map(self._read_number, parts)))
+            lines.append(self._line)
+        return Points(np.array(rows, dtype=np.float64).reshape(-1, dimension), lines)
 
-    def _split(self, text: str, dimension: int, line_number: int) -> list[str]:
+    def _split(self, text: str, dimension: int) -> list[str]:
         """Split a line into numbers; :func:`read_tps` describes the rules for commas."""
         by_blanks, by_commas = text.split(), re.split(r"\s*,\s*", text)
         if "," not in text:
@@ -252,35 +242,25 @@ class Parser:
             meaning, parts = "separators", by_commas
         else:
             raise self.error(
-                line_number,
                 f"expected {dimension} coordinates, with commas either as decimal signs or as "
-                "separators",
+                "separators"
             )
-        self._commas = self._commas or (meaning, line_number)
+        self._commas = self._commas or (meaning, self._line)
         if self._commas[0] != meaning:
             raise self.error(
-                line_number,
                 f"commas are {meaning} here and {self._commas[0]} on line {self._commas[1]}; use "
-                "one kind throughout",
+                "one kind throughout"
             )
         return parts
 
-    def _read_number(self, text: str, line_number: int) -> float:
+    def _read_number(self, text: str) -> float:
         if text.upper() in _MISSING:
             return math.nan
         if not _NUMBER.fullmatch(text):
-            raise self.error(line_number, f"{text[:20]!r} is not a number")
+            raise self.error(f"{text[:20]!r} is not a number")
         if math.isinf(value := float(text)):
-            raise self.error(line_number, f"the number {text[:20]!r} is too large")
+            raise self.error(f"the number {text[:20]!r} is too large")
         return value
-
-
-def _reason(text: str) -> str:
-    """Return the reason why a line without a keyword is an error."""
-    parts = _TRAILING_REMARK.sub("", text).replace(",", " ").split()
-    if all(_NUMBER.fullmatch(part) for part in parts):
-        return "coordinates outside a block; the LM= or POINTS= before them has too small a count"
-    return "expected a field such as ID=name, or coordinates after LM= or POINTS="
 
 
 def _is_number(text: str, pattern: re.Pattern[str]) -> bool:
@@ -369,7 +349,7 @@ def read_tps(
     Parameters
     ----------
     path : str, path-like or open text file
-        The file, in UTF-8 or else Latin-1.
+        The file, in UTF-8 or else Windows-1252.
     missing : {"error", "nan"}, default="error"
         Raise an error for missing landmarks, or return NaN. Missing points of curves are always
         NaN.
@@ -465,10 +445,10 @@ def _check_uniform(parser: Parser, specimens: list[Specimen]) -> None:
     for specimen, shape in zip(specimens, shapes, strict=True):
         if shape != shapes[0]:
             raise parser.error(
-                specimen.field_lines["LM"],
                 f"{specimen.label} has {shape[0]} landmarks in {shape[1]} dimensions, but the "
                 f"first specimen, {specimens[0].name!r}, has {shapes[0][0]} in {shapes[0][1]}; all "
                 "must have the same number",
+                specimen.field_lines["LM"],
             )
 
 
@@ -481,39 +461,32 @@ def _mark_missing(parser: Parser, specimen: Specimen, negative: bool, raises: bo
         if raises and absent.any() and not index:
             row = int(np.argmax(absent))
             raise parser.error(
-                block.lines[row],
                 f"{_numbered('landmark', row)} of {specimen.label} is missing; pass "
                 "missing='nan' to read it as NaN, or negative='keep' if negative coordinates are "
                 "positions",
+                block.lines[row],
             )
         points[absent] = np.nan
 
 
 def _negative_is_missing(parser: Parser, specimens: list[Specimen]) -> bool:
     """Return whether negative coordinates mark missing points; raise if they may be positions."""
-    blocks = [
-        (index, block) for specimen in specimens for index, block in enumerate(specimen.blocks)
-    ]
-    points = np.concatenate([block.coordinates for _, block in blocks])
-    lines = [number for _, block in blocks for number in block.lines]
-    is_landmark = [not index for index, block in blocks for _ in block.lines]
-    has_negative, has_positive = (points < 0).any(axis=1), (points >= 0).any(axis=1)
-    mixed = has_negative & has_positive
-    if has_positive.any() and not mixed.any():
+    points = np.concatenate([b.coordinates for specimen in specimens for b in specimen.blocks])
+    has_positive = (points >= 0).any(axis=1)
+    if has_positive.any() and not (has_positive & (points < 0).any(axis=1)).any():
         return True
-    suspect = has_negative & ~has_positive & np.array(is_landmark, dtype=bool)
-    if not suspect.any():
-        return False
-    evidence = (
-        f"line {lines[int(np.argmax(mixed))]} has coordinates of both signs"
-        if mixed.any()
-        else "no point of the file would be left"
-    )
-    raise parser.error(
-        lines[int(np.argmax(suspect))],
-        f"negative coordinates mark a missing landmark, but {evidence}, so these may be positions; "
-        "pass negative='keep' if they are, or write NA for missing landmarks",
-    )
+    for landmarks in (specimen.blocks[0] for specimen in specimens):
+        suspect = (landmarks.coordinates < 0).any(axis=1) & ~(landmarks.coordinates >= 0).any(
+            axis=1
+        )
+        if suspect.any():
+            raise parser.error(
+                "negative coordinates mark a missing landmark, but these may be positions, since "
+                "the file also has points with coordinates of both signs, or no other points; pass "
+                "negative='keep' if they are positions, or write NA for missing landmarks",
+                landmarks.lines[int(np.argmax(suspect))],
+            )
+    return False
 
 
 def write_tps(
@@ -607,9 +580,7 @@ def write_tps(
             "write_tps needs a list of arrays in curves and a dict in other for each specimen: "
             f"{problem}."
         ) from None
-    rows = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
+    rows = [dict(zip(columns, each, strict=True)) for each in zip(*columns.values(), strict=True)]
     text = "".join(_specimen_text(*each) for each in zip(points, rows, strict=True))
     _check_read_back(text, columns)
     write_atomically(target, text.encode("utf-8"))
@@ -671,7 +642,8 @@ def _specimen_text(points: Floats, fields: Mapping[str, Any]) -> str:
         lines.append(f"CURVES={len(fields['curves'])}")
     for curve in fields["curves"]:
         lines += [f"POINTS={len(curve)}", *_coordinate_lines(curve)]
-    lines += [f"{key}={fields[name]}" for key, name in _NAMES.items() if fields[name] is not None]
+    named = {"IMAGE": fields["images"], "ID": fields["ids"]}
+    lines += [f"{key}={text}" for key, text in named.items() if text is not None]
     if not math.isnan(fields["scales"]):
         lines.append(f"SCALE={fields['scales']!r}")
     for key, text in {"COMMENT": fields["comments"], **fields["other"]}.items():
@@ -700,7 +672,3 @@ def _check_read_back(text: str, columns: Mapping[str, list[Any]]) -> None:
                     f"which would be read back as {read!r}. Use plain text without blanks at the "
                     "ends, and field names in capitals that TPS does not reserve."
                 )
-
-
-# Keywords of fields with a single line and their parameters, in the order of writing.
-_NAMES = {"IMAGE": "images", "ID": "ids"}

@@ -28,48 +28,13 @@ import scipy.linalg
 
 from .._core.types import Array, Floats
 from .._core.unit import angles_from_cosines, check_no_antipodes, squared_angles
+from ..coordinates.points import Origin
 from .karcher import bending_matrix, find_mean, second_derivative
 from .maps import distance, geodesic_step
 
 _TOL = 1e-10  # tolerance for the norm of the gradient
 _MAX_ITER = 100
 _RANK_TOL = 1e-6  # relative; keeps coefficients small if the controls are nearly collinear
-
-
-@dataclass(frozen=True)
-class MomentOrigin:
-    """The estimated Karcher mean, and moments of the Log maps at the mean.
-
-    Attributes
-    ----------
-    point : ndarray of shape (m,)
-        The mean.
-    covariance : ndarray of shape (m, m)
-        Σ w z zᵀ / Σ w with z = Log f at the mean. Its smallest eigenvalues may be negative.
-    total : float
-        The mean of θ², with the angles of the points before projection.
-    term_size : float
-        The mean of (θ/sin θ)².
-    drift : float
-        The angle between the base point and the mean.
-    gradient_norm : float
-        The norm of the estimated mean of z at the mean.
-    n_iter : int
-        The number of steps.
-    """
-
-    point: Floats
-    covariance: Floats
-    total: float
-    term_size: float
-    drift: float
-    gradient_norm: float
-    n_iter: int
-
-    @property
-    def converged(self) -> bool:
-        """Whether the norm of the gradient is at most 1e-10."""
-        return self.gradient_norm <= _TOL
 
 
 @dataclass(frozen=True)
@@ -238,13 +203,15 @@ class TangentMoments:
         uniform = np.random.Generator(bits).random(skipped + n)[skipped:]
         return np.asarray(-np.log1p(-uniform))
 
-    def origin(self) -> MomentOrigin:
+    def origin(self) -> Origin:
         """Estimate the mean, and the moments of Log maps at the mean.
 
         Returns
         -------
-        MomentOrigin
-            The estimates.
+        Origin
+            The estimates. `covariance` is Σ w z zᵀ / Σ w with z = Log f at the mean; its smallest
+            eigenvalues may be negative. `total` is the mean of θ², with the angles of the points
+            before projection, and `term_size` that of (θ/sin θ)².
 
         Raises
         ------
@@ -266,14 +233,22 @@ class TangentMoments:
         project = np.column_stack([normal, np.eye(len(point)) - np.outer(point, point)])
         tangents = vectors - np.outer(cosines, point)
         covariance = project @ known @ project.T + (tangents * residuals[:, None]).T @ tangents
-        return MomentOrigin(
+        total = self._total(point, cosines, p)
+        return Origin(
             point=point,
             covariance=(covariance + covariance.T) / 2,
-            total=self._total(point, cosines, p),
+            total=total,
             term_size=float(known[0, 0] + residuals.sum()),
-            drift=float(distance(self.base, point)),
-            gradient_norm=gradient_norm,
-            n_iter=n_iter,
+            count=self.count,
+            trace=1.0,
+            left_out=1.0 - self.captured / self.count,
+            attributes={
+                "mean_n_iter_": n_iter,
+                "mean_gradient_norm_": gradient_norm,
+                "mean_drift_": float(distance(self.base, point)),
+                "geodesic_variance_": total,
+            },
+            converged=gradient_norm <= _TOL,
         )
 
     def _mean(self, p: Floats) -> tuple[Floats, float, int]:

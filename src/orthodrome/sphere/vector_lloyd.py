@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from .._core.kinds import is_dask_array
 from .._core.status import Status
 from .._core.types import Array, Callback, Floats
 from .._core.unit import ANTIPODAL, angles_from_cosines
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
-from ..rows.dask import blocks_of, computed
+from ..rows.dask import in_memory
 from .lloyd import GRADIENT_TOL, NO_MEAN, PATIENCE, fill_empty
 
 # Bytes of the products of a block with all centres; they should fit in a cache.
@@ -250,8 +249,7 @@ def lloyd_on_vectors(
 
 def _for_all(points: Coordinates, assignment: Assignment) -> Floats:
     """Return labels and squared distances of all points, shape (n, 2)."""
-    found = points.rows.map(assignment.labels_and_distances)
-    return np.concatenate(computed(*blocks_of(found))) if is_dask_array(found) else found
+    return in_memory(points.rows.map(assignment.labels_and_distances))
 
 
 def _moved(assignment: Assignment, masses: Floats, sums: Floats, scale: float) -> Floats:
@@ -275,9 +273,7 @@ def _gradients(centers: Floats, masses: Floats, sums: Floats) -> Floats:
     return means - np.vecdot(means, centers)[:, None] * centers
 
 
-def geodesic_steps(
-    centers: Floats, masses: Floats, sums: Floats, scale: Floats | float = 1.0
-) -> Floats:
+def geodesic_steps(centers: Floats, masses: Floats, sums: Floats, scale: Floats | float) -> Floats:
     """Move unit vectors towards the Karcher means of their clusters.
 
     Parameters
@@ -305,10 +301,8 @@ def _fill_empty(
 ) -> None:
     """Move the centres of empty clusters to the points that are farthest from their centres."""
     labels, squared = _for_all(points, assignment).T
-    labels, w = labels.astype(np.intp), points.weights
-    counted = np.ones(len(labels), dtype=bool)
-    if w is not None:
-        counted = (np.concatenate(computed(*blocks_of(w))) if is_dask_array(w) else w) > 0
+    labels, w = labels.astype(np.intp), in_memory(points.weights)
+    counted = np.ones(len(labels), dtype=bool) if w is None else w > 0
     for cluster, farthest in fill_empty(labels, squared, counted, len(centers), rounding):
         centers[cluster] = points.take(np.array([farthest]))[0]
 

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import scipy.special
 import scipy.stats
-from numpy.polynomial import polynomial
+from numpy.polynomial.polynomial import polyval
 
 from .._core.status import Status
 from .._core.types import Array, Floats, Indices
 from ..coordinates import Coordinates
 from ..coordinates.blocks import AnchorMap
+from ..kernels.radial import debye_polynomials
 from ..rows import Rows
 from .mixture import MixtureFit
 
@@ -28,13 +29,6 @@ from .mixture import MixtureFit
 _ASYMPTOTIC = 30.0
 # Smaller concentrations count as this one, at which the distribution is uniform.
 _MIN_CONCENTRATION = 1e-6
-# Coefficients of the polynomials of Debye's expansion in t² (NIST Handbook, 10.41.10), k = 1 to 4.
-_DEBYE = [
-    np.array([3.0, -5.0]) / 24,
-    np.array([81.0, -462.0, 385.0]) / 1152,
-    np.array([30375.0, -369603.0, 765765.0, -425425.0]) / 414720,
-    np.array([4465125.0, -94121676.0, 349922430.0, -446185740.0, 185910725.0]) / 39813120,
-]
 _MAX_NEWTON = 50
 # Single precision suffices if the rounding errors of κ⟨μ, y⟩ are below this.
 _MAX_ROUNDING = 1e-3
@@ -67,11 +61,13 @@ def log_bessel(order: float, x: Floats) -> Floats:
 def _debye(order: float, x: Floats, r: Floats) -> tuple[Floats, Floats]:
     """Return the series of Debye's expansion, and its derivative with respect to x."""
     squared, series, slope = (order / r) ** 2, np.ones_like(r), np.zeros_like(r)
-    for k, coefficients in enumerate(_DEBYE, 1):
-        series = series + polynomial.polyval(squared, coefficients) / r**k
+    for k, polynomial in enumerate(debye_polynomials()[1:5], 1):
+        # the polynomial is (ν/r)^k times one in (ν/r)²
+        coefficients = np.asarray(polynomial.coef[k::2], dtype=np.float64)
+        series = series + polyval(squared, coefficients) / r**k
         # a term is a multiple of r^-(2j + k), and dr/dx is x/r
         powers = coefficients * (2 * np.arange(len(coefficients)) + k)
-        slope = slope - polynomial.polyval(squared, powers) / r**k * x / r**2
+        slope = slope - polyval(squared, powers) / r**k * x / r**2
     return series, slope
 
 

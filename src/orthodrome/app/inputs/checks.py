@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +60,9 @@ def _container_memory() -> list[int]:
             continue
     return remaining
 
+
+# Without --missing, incomplete rows are dropped if they are at most this fraction.
+MAX_DROPPED = 0.05
 
 _MAX_QUOTED = 40
 _MAX_LISTED = 12
@@ -173,6 +176,42 @@ def missing_label(where: str, column: str) -> InputError:
     return InputError(
         f"{where}, column {quote(column)}: there is no label. Add it, or remove the row."
     )
+
+
+def drop_incomplete(
+    place: str,
+    noun: str,
+    problems: Mapping[str, NDArray[np.bool_]],
+    missing: str | None,
+    fill: str,
+) -> tuple[NDArray[np.bool_], str]:
+    """Return which rows are complete, and a note on the others; raise if the user has to decide.
+
+    Parameters
+    ----------
+    place : str
+        The file, and the place of the first incomplete row.
+    noun : str
+        What a row is called.
+    problems : mapping of str to ndarray of bool
+        What rows lack, and which rows lack it.
+    missing : str or None
+        The option --missing. None drops rows if they are few.
+    fill : str
+        The value of --missing that keeps incomplete rows; "" if there is none.
+    """
+    dropped = np.any(list(problems.values()), axis=0)
+    n, counts = len(dropped), {lacking: rows.sum() for lacking, rows in problems.items()}
+    what = " and ".join(f"{k} of {n} {noun}s have {lacking}" for lacking, k in counts.items() if k)
+    too_many = missing is None and max(counts.values()) > MAX_DROPPED * n
+    if dropped.any() and (missing == "error" or too_many or dropped.all()):
+        advice = f", or --missing {fill} to keep them" if fill else ""
+        raise InputError(
+            f"{place}: {what}. Fill them in, or use --missing drop to leave these {noun}s "
+            f"out{advice}."
+        )
+    keep = f" Use --missing {fill} to keep them." if fill else ""
+    return ~dropped, f"{what}. {dropped.sum()} {noun}s were dropped.{keep}" if what else ""
 
 
 def infinite_value(path: str, X: NDArray[Any], columns: Sequence[str]) -> str:

@@ -19,9 +19,6 @@ from .data import Data, InputError, RawTable
 MISSING_RULES = ("error", "drop", "mean", "median")
 TEXT_RULES = ("ignore", "onehot", "error")
 
-# Without --missing, incomplete rows are dropped if they are fewer than this fraction.
-MAX_DROPPED = 0.05
-
 # Numbers that often mark missing cells.
 _CODES = (-99, -999, -9999, 999, 9999, 99999)
 
@@ -67,10 +64,18 @@ def clean(
     notes = [*_column_notes(cleaner, raw), *_value_notes(cleaner, raw)]
     cells = cleaner.missing_cells(raw.values)
     gaps, unlabelled = _incomplete(cells, raw), checks.unlabelled_rows(raw.labels, len(raw.ids))
-    keep = ~unlabelled if fill_gaps else ~(gaps | unlabelled)
-    if np.any(gaps | unlabelled):
-        columns = [name for name, each in cells.items() if each.any()]
-        notes.append(_missing_note(raw, columns, gaps, unlabelled, missing))
+    lacking = f"missing cells (in {format_names(name for name, c in cells.items() if c.any())})"
+    if fill_gaps and gaps.any():
+        notes.append(
+            f"{gaps.sum()} of {len(gaps)} rows have {lacking}. Missing cells were replaced by the "
+            f"{missing} of their column."
+        )
+        gaps = np.zeros_like(gaps)
+    place = f"{raw.path}, {raw.locate(int(np.argmax(gaps | unlabelled)))}"
+    problems = {lacking: gaps, f"no label in {quote(raw.label_name or '')}": unlabelled}
+    fill = "median" if gaps.any() else ""
+    keep, note = checks.drop_incomplete(place, "row", problems, missing, fill)
+    notes += [note] if note else []
     if not keep.all():
         _fit(cleaner, raw, raw.values[keep])
     return _as_data(raw, cleaner, np.flatnonzero(keep), notes)
@@ -163,8 +168,8 @@ def _column_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
         ]
         if not found or (kind == "text" and cleaner.text == "onehot"):
             continue
-        it, columns = ("it", "Column") if len(found) == 1 else ("them", "Columns")
-        advice = "" if kind == "empty" else f" Name {it} in --columns to use {it}."
+        columns = "Column" if len(found) == 1 else "Columns"
+        advice = "" if kind == "empty" else " To use them, name the columns in --columns."
         if kind == "text":
             labels = "" if raw.labels is not None else f", or --label {quote(found[0])} for labels"
             advice = f" Use --text onehot to turn text into numbers{labels}."
@@ -191,36 +196,6 @@ def _value_notes(cleaner: TableCleaner, raw: RawTable) -> list[str]:
                     "from its other values. If they are missing, make them empty."
                 )
     return notes
-
-
-def _missing_note(
-    raw: RawTable,
-    columns: Sequence[str],
-    gaps: NDArray[np.bool_],
-    unlabelled: NDArray[np.bool_],
-    missing: str | None,
-) -> str:
-    """Return what is done about missing cells and labels; raise if the user has to decide."""
-    incomplete, fill_gaps = gaps | unlabelled, missing in ("mean", "median")
-    lacking = [f"missing cells (in {format_names(columns)})"] if columns else []
-    if unlabelled.any():
-        lacking.append(f"no label in {quote(raw.label_name or '')}")
-    what = f"{incomplete.sum()} of {len(gaps)} rows have {' or '.join(lacking)}"
-    dropped = unlabelled if fill_gaps else incomplete
-    too_many = missing is None and max(gaps.sum(), unlabelled.sum()) > MAX_DROPPED * len(gaps)
-    if missing == "error" or too_many or dropped.all():
-        raise InputError(
-            f"{raw.path}, {raw.locate(int(np.argmax(incomplete)))}: {what}. Fill them in, or use "
-            "--missing drop to leave out these rows"
-            + (", or --missing median (or mean) to fill in the cells." if columns else ".")
-        )
-    if columns and fill_gaps:
-        what += f". Missing cells were replaced by the {missing} of their column"
-    if dropped.any():
-        what += f". {dropped.sum()} rows were dropped"
-    could_fill = not fill_gaps and bool((gaps & ~unlabelled).any())
-    advice = " Use --missing median to keep rows with missing cells." if could_fill else ""
-    return f"{what}.{advice}"
 
 
 _MAX_LINES = 20  # longest list of columns
@@ -314,20 +289,13 @@ def column_lines(columns: list[dict[str, Any]]) -> list[str]:
     """Return a line for each column.
 
     If there are more than 20, return lines only for columns that have missing cells or are not
-    simply used (at most 20), and one line that summarises the others.
+    simply used (at most 20), and one line that names others.
     """
     special = [each for each in columns if each["use"] != "used" or each["missing"]]
     shown = columns if len(columns) <= _MAX_LINES else special[:_MAX_LINES]
     lines = [f"column {quote(each['name'])}: {_column_text(each)}" for each in shown]
-    rest = [each for each in columns if each not in shown]
-    if rest:
-        names = format_names((each["name"] for each in rest), 3)
-        lines.append(f"other columns: {len(rest)}: {names}")
-        numbers = [each for each in rest if "minimum" in each]
-        if numbers:
-            low, high = (f(e[k] for e in numbers) for f, k in ((min, "minimum"), (max, "maximum")))
-            lines[-1] += f"; {len(numbers)} of them numbers from {low:g} to {high:g}"
-    return lines
+    rest = [each["name"] for each in columns if each not in shown]
+    return lines + ([f"other columns: {len(rest)}: {format_names(rest, 3)}"] if rest else [])
 
 
 def _column_text(facts: dict[str, Any]) -> str:

@@ -62,14 +62,13 @@ def read_image(path: str | os.PathLike[str]) -> Floats:
                 if problem := image_size_error(image.size, len(content)):
                     raise InputError(f"{file} is a damaged image: {problem}.")
                 return _as_array(pillow, pillow.ImageOps.exif_transpose(image))
-    except pillow.UnidentifiedImageError:
-        raise InputError(f"{file} is not a PNG or JPEG image. Convert it.") from None
-    except pillow.Image.DecompressionBombError as problem:
-        raise InputError(f"{file} is too large: {problem} Reduce its size.") from None
-    except (OSError, SyntaxError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(f"{file} is a damaged image: {problem}.") from None
+    except InputError:
+        raise
+    except (OSError, SyntaxError, ValueError, pillow.Image.DecompressionBombError) as problem:
+        reason = str(problem).rstrip(".")
+        raise InputError(
+            f"{file} is a damaged or too large image, or not PNG or JPEG: {reason}. Convert it."
+        ) from None
 
 
 def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:

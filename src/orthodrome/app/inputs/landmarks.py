@@ -30,7 +30,6 @@ from ...spaces import (
 from ...spaces.tps import TPSFile
 from . import checks
 from .checks import format_names, quote
-from .cleaning import MAX_DROPPED
 from .data import Data, InputError, RawTable
 from .tables import TextTable, open_table, restore_formula
 
@@ -52,22 +51,23 @@ def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimen
     if path.suffix.lower() == ".tps":
         return _read_tps(path, "keep" if keep_negative else "missing")
     try:
-        return (read_morphologika if _is_morphologika(path) else read_nts)(path), ()
+        return (read_morphologika if _first_line(path).startswith("[") else read_nts)(path), ()
     except ValueError as problem:
         raise InputError(str(problem)) from None
 
 
 def is_landmark_text(path: Path) -> bool:
     """Return whether a text file is a Morphologika or an NTS file, not a table."""
-    with path.open("rb") as file:
-        head = file.read(1 << 12).decode("latin-1").lstrip("\ufeffï»¿ \r\n")
-    lines = [line.strip() for line in head.splitlines() if line.strip() and line[0] not in "\"'"]
-    return head.startswith("[") or bool(lines and _NTS_LINE.match(lines[0]))
+    line = _first_line(path)
+    return line.startswith("[") or bool(_NTS_LINE.match(line))
 
 
-def _is_morphologika(path: Path) -> bool:
+def _first_line(path: Path) -> str:
+    """Return the first line that is neither blank nor a comment, which begins with a quote."""
     with path.open("rb") as file:
-        return b"[rawpoints]" in file.read().lower()
+        head = file.read(1 << 12).decode("utf-8-sig", errors="replace")
+    lines = map(str.strip, head.splitlines())
+    return next((line for line in lines if line and line[0] not in "\"'"), "")
 
 
 def specimens_of(raw: RawTable) -> tuple[tuple[LandmarkFile, Notes] | None, Labels | None]:
@@ -153,23 +153,14 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
         data = _estimated(data, None)
     gaps = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
     unlabelled = checks.unlabelled_rows(data.labels, len(data))
-    incomplete, n = gaps | unlabelled, len(data)
-    if not incomplete.any():
+    names = format_names((data.ids[i] for i in np.flatnonzero(gaps | unlabelled)), _MAX_LISTED)
+    fill = "estimate" if gaps.any() else ""
+    problems = {"missing landmarks": gaps, "no label": unlabelled}
+    place = f"{data.path}, {names}"
+    complete, note = checks.drop_incomplete(place, "specimen", problems, missing, fill)
+    if not note:
         return data
-    counts = {"missing landmarks": gaps.sum(), "no label": unlabelled.sum()}
-    what = " and ".join(
-        f"{count} of {n} specimens have {lacking}" for lacking, count in counts.items() if count
-    )
-    names = format_names((data.ids[i] for i in np.flatnonzero(incomplete)), _MAX_LISTED)
-    too_many = missing is None and max(counts.values()) > MAX_DROPPED * n
-    if missing == "error" or too_many or incomplete.all():
-        raise InputError(
-            f"{data.path}: {what}: {names}. Use --missing drop to leave them out, or --missing "
-            "estimate to estimate the landmarks from the other specimens."
-        )
-    kept = data.take(np.flatnonzero(~incomplete))
-    keep = " Use --missing estimate to keep specimens with missing landmarks." if gaps.any() else ""
-    return _noted(kept, f"{what}: {names}. They were left out.{keep}")
+    return _noted(data.take(np.flatnonzero(complete)), f"{note} Incomplete: {names}.")
 
 
 def _estimated(data: Data, mean: Any) -> Data:
@@ -285,7 +276,8 @@ def _labels_from_table(
     chosen = _label_column(table, column, label)
     found = [rows[known[key]][chosen] for key in keys]
     missing = [key for key, text in zip(keys, found, strict=True) if checks.is_missing_label(text)]
-    if len(missing) > MAX_DROPPED * len(keys):  # fewer specimens are left out later, with a note
+    # fewer specimens are left out later, with a note
+    if len(missing) > checks.MAX_DROPPED * len(keys):
         place = f"{labels}, line {known[missing[0]]} ({quote(missing[0])})"
         raise checks.missing_label(place, table.names[chosen])
     return np.array(found, dtype=np.str_), table.names[chosen]

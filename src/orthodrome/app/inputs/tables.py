@@ -99,7 +99,7 @@ def _read_frame(table: TextTable, chosen: checks.Selection, decimal: str) -> Any
         cells = frame[i].map(str, na_action="ignore").str.strip().astype(object)
         cells = cells.where(cells.notna() & ~cells.str.lower().isin(MISSING), None)
         numbers = [None if cell is None else _number(cell, decimal) for cell in cells]
-        is_text = any(each is not None and not math.isfinite(each) for each in numbers)
+        is_text = any(each is not None and math.isnan(each) for each in numbers)
         frame[i] = cells if is_text else np.array(numbers, dtype=np.float64)
     return frame
 

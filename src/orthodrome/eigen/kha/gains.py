@@ -9,8 +9,10 @@ import numpy as np
 
 from ..._core.types import Floats
 
-# Automatic gains limit how far a component may rotate in its first pass.
+# Automatic gains limit how far a component may rotate in its first pass. The second limit is for
+# sorted components (benchmarks/defaults/hebbian.py).
 ROTATION = 10.0
+SORTED_ROTATION = 9.0
 # They also limit how far a sample of average length may move it, before steps are clipped.
 STEP = 2.0
 
@@ -33,6 +35,8 @@ class Rule(NamedTuple):
         The number of samples l.
     period : float
         l in the decay l / (t + l); infinite for constant gains.
+    rotation : float
+        Automatic gains are at most this number divided by the eigenvalue.
     damping : float
         Factor of automatic gains.
     limited : bool
@@ -45,6 +49,7 @@ class Rule(NamedTuple):
     mean_square: float
     n_points: int
     period: float
+    rotation: float
     damping: float
     limited: bool
 
@@ -63,7 +68,7 @@ def set_gains(eigenvalues: Any, rule: Rule, gains: Any) -> None:
         known = min(known, eigenvalues[i])  # estimates may not be descending in early passes
         remaining = max(left, known / rule.n_points)
         cap = STEP / remaining if remaining > 0 else 0.0
-        gains[i] = min(ROTATION / eigenvalues[i], cap) if eigenvalues[i] > 0 else cap
+        gains[i] = min(rule.rotation / eigenvalues[i], cap) if eigenvalues[i] > 0 else cap
         largest, first_cap = max(largest, gains[i]), cap if i == 0 else first_cap
         left -= known / rule.n_points
     for i in range(len(gains)):

@@ -18,7 +18,7 @@ import numpy as np
 from ..._core.memory import parse_bytes
 from ..._core.threads import run_over_rows
 from ..._core.types import Array, Floats, Indices
-from .gains import Rule, gains_of, plain_visit
+from .gains import ROTATION, SORTED_ROTATION, Rule, gains_of, plain_visit
 
 if TYPE_CHECKING:
     from .solver import Hebbian
@@ -99,6 +99,12 @@ class State:
         arrays = (self.component_projections, self.components)
         return quotient(*(np.linalg.norm(array, axis=1) for array in arrays))
 
+    def sort_components(self) -> None:
+        """Sort the components by ‖A_i K'‖², the variance of the data along them, descending."""
+        order = np.argsort(-np.linalg.norm(self.projections, axis=1), kind="stable")
+        if np.any(np.diff(order) < 0):
+            self.coefficients, self.projections = self.coefficients[order], self.projections[order]
+
 
 def quotient(a: Floats, b: Floats) -> Floats:
     """Return a / b, 0 where b is 0."""
@@ -116,6 +122,9 @@ class Gains:
         Whether the library chooses the gains; each step is then limited (clipped).
     updates : {"pass", "block", "step"}
         When λ is estimated.
+    sorts : bool
+        Whether the components are sorted before λ is estimated. Otherwise, a component that finds
+        the direction of an earlier one is displaced later, and has to start again with small gains.
     mu, xi : float
         KHA-SMD: the gain of the log-gains, and the decay of their memory.
     log_gain : float
@@ -129,6 +138,7 @@ class Gains:
         mean_square = float(np.mean(operator.diagonal(), dtype=np.float64))
         self.meta, self.automatic = kind == "smd", isinstance(settings.eta0, str)
         self.updates, self.xi = settings.updates(), float(settings.xi)
+        self.sorts = self.automatic and kind == "et" and self.updates == "block"
         self.mu = _META_GAIN / mean_square if mean_square > 0 else 0.0
         if not isinstance(settings.mu, str):
             self.mu = float(settings.mu)
@@ -142,6 +152,7 @@ class Gains:
             mean_square=mean_square,
             n_points=n,
             period=math.inf if kind == "constant" else float(n),
+            rotation=SORTED_ROTATION if self.sorts else ROTATION,
             damping=1.0,
             limited=self.automatic,
         )
@@ -174,6 +185,8 @@ def sweep(
     total = 0
     interval = {"pass": len(order), "block": _INTERVAL, "step": _STEP_BLOCK}[gains.updates]
     for start in range(0, len(order), interval):
+        if gains.sorts:
+            state.sort_components()
         state.eigenvalues = state.estimate_eigenvalues()
         part = order[start : start + interval]
         for first in range(0, len(part), block_size):
