@@ -27,6 +27,14 @@ def test_every_parameter_has_a_check(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_defaults_pass_and_errors_name_parameter_and_estimator(estimator):
+    estimator()._check_parameters()
+    for name in set(estimator._PARAMETERS) - {"cv"}:  # scikit-learn checks objects that split
+        with pytest.raises(ValueError, match=rf"^{name} of {estimator.__name__} "):
+            estimator(**{name: object()})._check_parameters()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_unknown_parameters_get_advice(estimator):
     name = estimator.__name__
     with pytest.raises(TypeError, match=rf"^{name}: .*'gamma'.*Gaussian\(sigma=.*sqrt\(1 / \(2"):

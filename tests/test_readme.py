@@ -1,7 +1,10 @@
 """The examples of README.md and of the folder examples run."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +65,21 @@ def test_readme_names_files_that_exist():
     text = (ROOT / "README.md").read_text("utf-8")
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*/plot_*.py")), ids=lambda path: path.stem
+)
+def test_example_runs(example, tmp_path):
+    pytest.importorskip("matplotlib")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+    )
+    assert result.returncode == 0, result.stderr

@@ -1,6 +1,8 @@
 """Threads over blocks: order, errors, the BLAS limit, forks, and callers in several threads."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -109,6 +111,46 @@ def test_the_limits_of_the_user_and_of_the_machine_are_respected(monkeypatch):
 
 
 # Callers ------------------------------------------------------------------------------------------
+
+
+# A parent that has used its threads, one that is inside the limit, one whose lock is held by a
+# thread that does not exist in the child.
+FORK = """
+import os, signal, threading, warnings
+import numpy as np
+from threadpoolctl import threadpool_limits
+from orthodrome._core import threads
+from orthodrome._core.threads import _blas, single_threaded_blas
+from orthodrome.kernels import Gaussian
+threads._cores = lambda: 2
+threadpool_limits(2, user_api="blas")
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of every fork with threads
+
+X = np.random.default_rng(0).normal(size=(1100, 3))
+kernel = Gaussian(1.0).fit(X)
+expected = kernel(X)
+assert threading.active_count() > 1, "the parent has a pool"
+
+def child_agrees():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(30)  # a deadlock ends here
+        os._exit(0 if np.array_equal(kernel(X), expected) else 3)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+assert child_agrees() == 0, "plain"
+with single_threaded_blas():
+    assert child_agrees() == 0, "inside the limit"
+with _blas._lock:
+    assert child_agrees() == 0, "lock held"
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_a_forked_child_may_evaluate_kernels():
+    result = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")

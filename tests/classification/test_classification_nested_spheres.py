@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from laws_classification import KERNEL, gaussian, three_classes
-from orthodrome import NestedSpheresClassifier
+from orthodrome import KernelPNS, NestedSpheresClassifier
 from orthodrome.kernels import Gaussian, Normalized, Polynomial
 
 pytestmark = pytest.mark.filterwarnings("ignore:The points take up:UserWarning")
@@ -57,6 +57,20 @@ def test_features(sphere, n_features):
     found = model.features_of(X)
     np.testing.assert_allclose(found, scores / chain.scales[n_features - 1], rtol=1e-9)
     np.testing.assert_allclose(found, model.features_, atol=1e-9)
+
+
+def test_the_number_of_features():
+    X, y = three_classes(12)
+    model = estimator(100).fit(X, y)
+    assert model.n_components_ == model.decomposition_.nested_spheres_.n_modes == 11
+    np.testing.assert_allclose(model.features_, model.decomposition_.residuals_, atol=1e-12)
+    paper = estimator(100, features="paper").fit(X, y)
+    np.testing.assert_allclose(paper.features_, paper.decomposition_.residuals_[:, 1:], atol=1e-12)
+    chain = KernelPNS(kernel=KERNEL).fit(X).nested_spheres_
+    for circle, most in ((True, 11), (False, 10)):
+        for n in (0, most + 1):
+            with pytest.raises(ValueError, match=f"n_features must be from 1 to {most}; got {n}"):
+                chain.features(np.eye(1, 12), n, circle=circle)
 
 
 @every_kind
@@ -118,6 +132,18 @@ def test_ties_go_to_the_largest_power_and_no_scores_remain():
     assert not hasattr(model.set_params(p=2.0).fit(X, y), "cv_scores_")
 
 
+def test_folds_of_a_gram_matrix():
+    X, y = three_classes(15)
+    options = {"p": "cv", "ps": (1.5, 2.0), "cv": 2, "sphere": "great"}
+    model = estimator(2, **options).fit(X, y)
+    found = estimator(2, **{**options, "kernel": "precomputed"}).fit(KERNEL(X), y)
+    np.testing.assert_allclose(found.cv_scores_, model.cv_scores_)
+    new = three_classes(20, seed=1)[0]
+    np.testing.assert_allclose(
+        found.decision_function(KERNEL(new, X)), model.decision_function(new), atol=1e-3
+    )
+
+
 def test_folds_are_at_most_the_points_of_the_smallest_class():
     X, y = three_classes(12)  # 6, 4 and 2 points
     model = estimator(2, p="cv", ps=(2.0,)).fit(X, y)
@@ -141,6 +167,9 @@ def test_points_without_a_place_count_as_errors():
         assert model.cv_scores_[0] in allowed
 
 
+# ------------------------------------------------------------------ anchors
+
+
 @pytest.mark.parametrize("p", [2.0, "cv"])
 def test_as_many_anchors_as_the_rank_give_the_exact_classifier(p):
     X, y = three_classes(40)
@@ -152,6 +181,15 @@ def test_as_many_anchors_as_the_rank_give_the_exact_classifier(p):
     assert found.decomposition_.n_anchors_ == X.shape[1]
     assert found.p_ == exact.p_
     np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=1e-3)
+
+
+def test_anchors_need_less_memory():
+    X, y = load_digits(return_X_y=True)
+    options = {"kernel": "gaussian", "memory_budget": "8MiB", "random_state": 0}
+    with pytest.raises(ValueError, match=r"Gram matrix of 600 points.* 8 MiB.*n_anchors"):
+        estimator(10, **options).fit(X[:600], y[:600])
+    model = estimator(10, n_anchors=100, **options).fit(X[:600], y[:600])
+    assert model.score(X[600:1200], y[600:1200]) > 0.85
 
 
 # ------------------------------------------------------------------ data and errors

@@ -146,13 +146,17 @@ def test_the_temperature_maximises_the_likelihood():
     assert residual_temperature(1e6 * residuals, owners, w) == pytest.approx(1e6 * found, rel=1e-8)
 
 
-def test_temperatures_are_bounded():
+def test_temperatures_of_extremes():
     owners, w = np.array([0, 1, 0, 1]), np.ones(4)
-    wrong = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    assert residual_temperature(wrong, owners, w) == pytest.approx(1e4)
+    apart = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    sharp = softmax_of_residuals(apart, residual_temperature(apart, owners, w))
+    assert np.all(np.abs(sharp.max(axis=1) - (1 - 1 / 6)) < 1e-6)  # the smoothed target
+    assert residual_temperature(1 - apart, owners, w) == pytest.approx(1e4)
     assert residual_temperature(np.ones((4, 2)), owners, w) == 1.0
     heavy = residual_temperature(np.array([[0, 1], [0, 1e-4]]), np.zeros(2, int), np.full(2, 1e15))
-    assert heavy == pytest.approx(0.5 * (1 + 1e-4) / 1e4)
+    assert heavy == pytest.approx(0.5 * (1 + 1e-4) / 1e4)  # the lower bound
+    np.testing.assert_array_equal(softmax_of_residuals(np.ones((1, 2)), 1.0), [[0.5, 0.5]])
+    assert np.all(np.isfinite(softmax_of_residuals(np.array([[1e300, 0.0]]), 1e-300)))
 
 
 @pytest.mark.parametrize("options", PERTURBO.values(), ids=list(PERTURBO))

@@ -16,7 +16,7 @@ from laws_classification import (
 )
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
-from orthodrome.kernels import Linear, Normalized
+from orthodrome.kernels import Gaussian, Linear, Normalized
 
 NAIVE = {PerTurbo: naive_perturbation, KernelRidgeRegressionClassifier: naive_ridge}
 every_classifier = pytest.mark.parametrize("Classifier", list(NAIVE))
@@ -30,6 +30,23 @@ def assert_finite(model, X):
     assert np.isfinite(model.temperature_)
     assert 0 <= model.loo_score_ <= 1
     assert set(model.predict(X)) <= set(model.classes_)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.01, 1.0])
+@every_scale
+@every_classifier
+def test_residuals_against_the_oracle(Classifier, alpha, scale):
+    X, y = three_classes()
+    new, _ = three_classes(30, seed=1)
+    model = fit(Classifier, X, y, alpha=alpha, alpha_scale=scale)
+    assert model.alpha_ == alpha
+    found = model.class_residuals(new)
+    for c, label in enumerate(model.classes_):
+        K, k = gaussian(X[y == label], sigma=SIGMA), gaussian(new, X[y == label], SIGMA)
+        absolute = alpha * (np.linalg.eigvalsh(K)[-1] if scale == "relative" else 1.0)
+        assert model.class_alphas_[c] == pytest.approx(absolute, rel=1e-12)
+        expected = [NAIVE[Classifier](K, row, 1.0, absolute) for row in k]
+        np.testing.assert_allclose(found[:, c], expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("alpha", [1e-5, 0.01, 1.0])
@@ -49,6 +66,22 @@ def test_leave_one_out_is_brute_force(Classifier, alpha, scale):
             np.testing.assert_allclose(model.loo_residuals_[n, c], expected, rtol=1e-10, atol=1e-10)
     right = model.classes_[np.argmin(model.loo_residuals_, axis=1)] == y
     assert model.loo_score_ == pytest.approx(np.average(right, weights=w), rel=1e-12)
+
+
+@every_classifier
+@pytest.mark.parametrize("sigma", [0.02, 0.3, 1.5, 1e4, 1e8])
+def test_the_score_is_that_of_brute_force_for_narrow_and_wide_kernels(Classifier, sigma):
+    """If no class captures anything, or every class all, residuals tie."""
+    X, y = three_classes(30)
+    model = Classifier(Gaussian(sigma), alpha=1e-3).fit(X, y)
+    hits = []
+    for n in range(30):
+        rest = np.arange(30) != n
+        one = Classifier(Gaussian(sigma), alpha=1e-3).fit(X[rest], y[rest])
+        hits.append(one.predict(X[[n]])[0] == y[n])
+    assert model.loo_score_ == pytest.approx(np.mean(hits), abs=1e-12)
+    together = Classifier(Gaussian(sigma), alphas=[1e-6, 1e-3, 1.0]).fit(X, y)
+    assert together.loo_scores_[0, 1] == pytest.approx(np.mean(hits), abs=1e-12)
 
 
 @pytest.mark.parametrize("precomputed", [False, True])

@@ -199,10 +199,17 @@ def test_points_outside_the_subspaces_count_in_the_choice():
     assert not np.allclose(few.loo_scores_, expected)  # the others make a difference
 
 
-def test_small_classes_are_used_whole():
+def test_the_random_draw():
     X, y = three_classes()
+    options = {"subspace_size": 8, "alpha": 0.1}
+    draws = [fit(X, y, random_state=seed, **options) for seed in (0, 1)]
+    assert not np.array_equal(draws[0].support_, draws[1].support_)
+    # smaller classes are used whole
     whole, part = fit(X, y, alpha=0.1), fit(X, y, alpha=0.1, subspace_size=15, random_state=0)
     np.testing.assert_array_equal(part.class_residuals(X)[:, 2], whole.class_residuals(X)[:, 2])
+    large = fit(X, y, alpha=0.1, subspace_size=1000)
+    np.testing.assert_array_equal(large.class_residuals(X), whole.class_residuals(X))
+    np.testing.assert_array_equal(large.loo_residuals_, whole.loo_residuals_)
 
 
 @pytest.mark.parametrize("scale", ["absolute", "relative"])

@@ -5,14 +5,24 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from laws_classification import gaussian
-from laws_cluster import LAPLACIANS, blobs, graphs_only
-from laws_clusterings import estimator, every_clustering, placed
+from laws_cluster import LAPLACIANS, blobs, gaussian, graphs_only
+from laws_clusterings import estimator, every_clustering, hard, placed
 from laws_kmeans import KINDS, cloud
 from orthodrome.eigen import Krylov
 from orthodrome.kernels import Gaussian, Log, Normalized
 
 # ------------------------------------------------------------------ degenerate data
+
+
+@hard
+def test_fewer_points_than_clusters(kind):
+    for X, weights in ((blobs(4), None), (blobs(9), np.arange(9) < 4)):
+        with pytest.raises(ValueError, match=r"n_clusters=5 .*must not exceed .* n_samples=4"):
+            estimator(kind, 5).fit(X, sample_weight=weights)
+    inits = ("k-means++", "farthest-first", "random", blobs(4)) if kind in KINDS else (None,)
+    for init in inits:
+        model = estimator(kind, 4, **({} if init is None else {"init": init})).fit(blobs(4))
+        assert sorted(model.labels_) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,10 @@ def test_weights_that_are_not_counts(laplacian):
 
 
 BAD = [
+    *[(kind, {"init": "kmeans"}, r"init of \w+KMeans must be one of 'k-means") for kind in KINDS],
     *[(kind, {"init": np.ones((3, 2))}, r"init of .*2 features.* 3") for kind in KINDS],
+    *[("flat", {"init": init}, "init of KernelKMeans") for init in (np.ones(3), None, 3)],
+    ("flat", {"init": np.full((3, 3), np.nan)}, "init of .*NaN"),
     ("flat", {"init": np.ones((2, 3))}, "init of .* must have n_clusters=3 rows; got 2"),
     ("intrinsic", {"init": "bounding-box"}, "init of .* must be one of"),
     (
@@ -111,6 +124,7 @@ BAD = [
         {"kernel": "precomputed", "init": blobs(3)},
         "init of .* if the kernel is prec",
     ),
+    ("preimage", {"centers": "mean"}, "centers of Hyper.* must be one of 'preimage', 'intrin"),
     *[
         ("preimage", {"kernel": kernel}, "needs a radial kernel .*intrinsic")
         for kernel in ("linear", "precomputed", Log(), Normalized(Gaussian(sigma=1.0)))
@@ -148,6 +162,9 @@ def test_non_convergence_is_one_warning(kind):
         assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-10)
     else:
         assert np.all(np.isfinite(placed(model, X)))
+
+
+# ------------------------------------------------------------------ laws
 
 
 @every_clustering

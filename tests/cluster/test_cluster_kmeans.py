@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from laws_cluster import blobs, same_partition
-from laws_kmeans import algorithm_2, cloud, estimator
+from laws_kmeans import algorithm_2, cloud, estimator, every_kind
 from laws_shapes import matrices, near, three_leaves
 from laws_shapes import two_kinds_of_matrices as two_kinds
 from laws_sphere import DTYPES
@@ -44,6 +44,18 @@ def test_linear_kernel_is_ordinary_k_means(seed, dtype, weighted):
     expected = np.sort(plain.transform(new.astype(np.float64)), axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 if dtype is np.float64 else 2e-3)
     assert model.transform(new).dtype == dtype
+
+
+@every_kind
+def test_given_centers(kind):
+    X = cloud(100)
+    init = X[[3, 20, 50, 77]]
+    model = estimator(kind, 4, init=init, random_state=0).fit(X)
+    for seed in (1, None):
+        other = estimator(kind, 4, init=init.tolist(), random_state=seed, n_init=9).fit(X)
+        np.testing.assert_array_equal(other.labels_, model.labels_)
+    far = estimator(kind, 4, init=X[[3, 3, 3, 3]] + 50 * np.eye(4, 3)).fit(X)
+    assert set(far.labels_) == {0, 1, 2, 3}
 
 
 def test_starts_in_the_bounding_box():

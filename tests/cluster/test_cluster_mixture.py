@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import calinski_harabasz_score
 from sklearn.mixture import GaussianMixture
 
-from laws_mixture import cap, every_kind, naive_log_densities, naive_tangents, unit
+from laws_mixture import cap, every_kind, every_update, naive_log_densities, naive_tangents, unit
 from orthodrome import GeodesicMixture, KernelPGA, sphere
 from orthodrome.cluster.mixture import _first_mixtures, variance_ratios
 from orthodrome.gram import DenseGram
@@ -47,6 +47,19 @@ def test_one_component_is_the_mean_and_the_covariance_of_kernel_pga(kernel, q):
     np.testing.assert_allclose(model.covariances_[0], np.diag(pga.eigenvalues_), atol=1e-10)
     np.testing.assert_allclose(model.weights_, 1)
     np.testing.assert_array_equal(model.labels_, 0)
+
+
+@every_kind
+@every_update
+def test_three_clusters_are_recovered_exactly(kind, update):
+    X, y = blobs(std=0.4)
+    model = estimator(covariance_type=kind, mean_update=update).fit(X)
+    assert clustering_error(y, model.labels_) == 0
+    assert model.converged_
+    values = [entry["log_likelihood"] for entry in model.history_]
+    assert len(values) == model.n_iter_ + 1
+    assert max(values) == model.lower_bound_
+    assert all(entry["reseeded"] == () for entry in model.history_)
 
 
 def test_floor_scales_with_the_data():

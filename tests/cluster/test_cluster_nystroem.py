@@ -87,6 +87,9 @@ def test_anchors_up_to_the_rank_are_exact(kind, options, weights, kernel):
         assert other.n_anchors_ is None
 
 
+# ------------------------------------------------------------------ few anchors, by their formulas
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @every_storage
 def test_few_anchors_equal_k_means_of_features(storage, dtype):

@@ -6,11 +6,11 @@ from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
-from laws_classification import gaussian
 from laws_cluster import (
     blobs,
     every_laplacian,
     every_solver,
+    gaussian,
     graphs_only,
     naive_embedding,
     naive_labels,

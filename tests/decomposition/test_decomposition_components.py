@@ -11,12 +11,13 @@ from laws_decomposition import (
     every_estimator,
     every_solver,
     held_out,
+    positive,
     spectrum,
     suited,
     training,
 )
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.kernels import Gaussian, Polynomial
+from orthodrome.kernels import Gaussian, Normalized, Polynomial
 
 
 @every_solver
@@ -94,6 +95,18 @@ def test_float32_keeps_small_components_of_many_rows(solver, n):
     )
 
 
+SCORED = ["gaussian", "linear", "polynomial", "laplacian", "cosine", Normalized("polynomial")]
+SCORED = [(KernelPCA, "power")] + [(E, kernel) for E in (KernelPCA, KernelPGA) for kernel in SCORED]
+
+
+@pytest.mark.parametrize(("Estimator", "kernel"), SCORED)
+@every_solver
+def test_score_of_the_training_data_is_what_is_explained(Estimator, solver, kernel):
+    X, _ = positive()
+    model = Estimator(4, kernel=suited(kernel, Estimator), **solver).fit(X)
+    assert model.score(X) == pytest.approx(model.explained_variance_ratio_.sum(), rel=1e-10)
+
+
 @pytest.mark.parametrize("factor", [1, 2])
 @every_estimator
 def test_score_of_a_precomputed_kernel(Estimator, factor):
@@ -112,11 +125,11 @@ def test_score_needs_a_known_diagonal():
         model.score(X @ X.T)
 
 
-@every_estimator
-def test_score_without_variance(Estimator):
+@pytest.mark.parametrize(("Estimator", "kernel"), SCORED)
+def test_score_without_variance(Estimator, kernel):
     X = np.full((10, 2), 0.1)
     with pytest.raises(ValueError, match="no variance in feature space"):
-        Estimator(2).fit(X).score(X)
+        Estimator(2, kernel=kernel).fit(X).score(X)
 
 
 @every_estimator

@@ -5,7 +5,7 @@ import pytest
 
 from laws_decomposition import assert_same, every_estimator, every_solver, training
 from orthodrome import KernelPCA
-from orthodrome.kernels import Gaussian, Log, Power
+from orthodrome.kernels import Gaussian, Log, Polynomial, Power
 
 K = 3
 
@@ -38,3 +38,25 @@ def test_huge_sigma(Estimator, solver):
     wide = Estimator(K, kernel=Gaussian(sigma=1e4), **solver).fit(X)
     linear = KernelPCA(K, kernel="linear", **solver).fit(X)
     assert_same(wide.embedding_ * 1e4, linear.embedding_, 1e-3)
+
+
+OVERFLOWS = [
+    ("polynomial", 1e120, np.float64),
+    (Polynomial(degree=10), 1e6, np.float32),
+    ("gaussian", 1e160, np.float64),
+]
+
+
+@pytest.mark.parametrize("n", [60, 1100])  # one tile; several, in threads
+@pytest.mark.parametrize(("kernel", "scale", "dtype"), OVERFLOWS)
+@every_estimator
+def test_overflow_is_a_clear_error(Estimator, kernel, scale, dtype, n):
+    X = np.abs(training(n=n)) * scale
+    with pytest.raises(ValueError, match=f"overflows? (in {dtype.__name__}|because).*rescale"):
+        Estimator(K, kernel=kernel).fit(X.astype(dtype))
+
+
+def test_sums_that_overflow_are_a_clear_error():
+    message = r"overflow in float64; entry .* rescale"
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
+        KernelPCA(2, kernel="precomputed").fit(1e307 * np.eye(50))

@@ -12,6 +12,7 @@ from laws_preimage import climb, objective
 from orthodrome import KernelPCA, KernelPGA, RobustKernelPCA
 from orthodrome.kernels import (
     Embedded,
+    Exponential,
     Gaussian,
     Laplacian,
     Matern,
@@ -24,9 +25,24 @@ WEIGHTS = np.random.default_rng(61).integers(1, 4, size=60)
 weighted_or_not = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
 
 
-def circle(n):
-    angles = np.random.default_rng(41).uniform(0, 2 * np.pi, n)
-    return np.column_stack([np.cos(angles), np.sin(angles)])
+def noisy_circle(n=150, noise=0.15):
+    rng = np.random.default_rng(41)
+    angles = rng.uniform(0, 2 * np.pi, n)
+    clean = np.column_stack([np.cos(angles), np.sin(angles)])
+    return clean, clean + noise * rng.standard_normal(clean.shape)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.6), Matern(2.5, 0.8), RationalQuadratic(1.0, 0.6), Exponential(1.0)]
+)
+@every_estimator
+def test_a_noisy_circle_is_denoised(Estimator, kernel):
+    clean, noisy = noisy_circle()
+    model = Estimator(4, kernel=kernel).fit(noisy)
+    back = model.inverse_transform(model.transform(noisy))
+    off_circle = [np.mean((np.linalg.norm(Z, axis=1) - 1) ** 2) for Z in (back, noisy)]
+    assert off_circle[0] < 0.5 * off_circle[1]
+    assert np.mean((back - clean) ** 2) < np.mean((noisy - clean) ** 2)
 
 
 @pytest.mark.parametrize("radius", [1.0, 3.0])
@@ -73,6 +89,14 @@ def test_no_optimiser_finds_a_nearer_input(weights, kernel):
         assert objective(pga.kernel_, X, beta, z) >= climb(pga.kernel_, X, beta) - 1e-9
 
 
+def test_ridge_shrinks():
+    X = training()
+    models = [KernelPCA(3, kernel="linear", inverse_alpha=a).fit(X) for a in (1.0, 1e-6)]
+    center = X.mean(axis=0)
+    size = [np.linalg.norm(p.inverse_transform(p.embedding_) - center) for p in models]
+    assert 0.3 * size[1] < size[0] < 0.6 * size[1]
+
+
 @pytest.mark.parametrize("kernel", [Polynomial(degree=2), Laplacian(gamma=0.1)], ids=repr)
 @weighted_or_not
 @every_estimator
@@ -108,7 +132,7 @@ BAD = {
 @pytest.mark.parametrize(("given", "message"), BAD.values(), ids=BAD)
 @every_decomposition
 def test_bad_coordinates(Estimator, given, message):
-    model = Estimator(2, kernel=Gaussian(0.6)).fit(circle(20))
+    model = Estimator(2, kernel=Gaussian(0.6)).fit(noisy_circle(20)[0])
     with pytest.raises(ValueError, match=message.replace("OWNER", Estimator.__name__)):
         model.inverse_transform(given)
 
@@ -117,7 +141,7 @@ def test_bad_coordinates(Estimator, given, message):
 @pytest.mark.parametrize("kernel", [Gaussian(0.6), Polynomial(degree=2)], ids=["radial", "ridge"])
 @every_decomposition
 def test_huge_coordinates_have_an_input_or_are_refused(Estimator, kernel, dtype):
-    model = Estimator(2, kernel=kernel).fit(circle(40).astype(dtype))
+    model = Estimator(2, kernel=kernel).fit(noisy_circle(40)[0].astype(dtype))
     largest = float(np.finfo(dtype).max)
     for size in (largest**0.4, largest**0.8, 0.9 * largest):
         refusal, found = "", np.zeros(1)

@@ -1,5 +1,6 @@
 """Partial fits: the order and the cuts of batches do not matter."""
 
+import copy
 import pickle
 import sys
 import warnings
@@ -235,6 +236,17 @@ def test_fit_and_clone_start_anew():
     check_same(ours, whole, X, 1e-8)
     assert not hasattr(ours, "embedding_")
     assert not hasattr(clone(ours), "n_samples_seen_")
+
+
+@pytest.mark.parametrize("rows", [40, 500])
+def test_copies_continue_as_the_original(rows):
+    X, ours = data(), drawn()
+    ours.partial_fit(X[:rows])
+    ours.transform(X[:2])
+    copies = [pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)]
+    expected = ours.partial_fit(X[rows:]).transform(X)
+    for other in copies:
+        assert np.array_equal(other.partial_fit(X[rows:]).transform(X), expected)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from laws_decomposition import (
     training,
 )
 from orthodrome import KernelPGA
-from orthodrome.eigen import Krylov
-from orthodrome.gram import DenseGram, Tangent
+from orthodrome.eigen import Krylov, leading
+from orthodrome.gram import DenseGram, Tangent, Weighted
 from orthodrome.kernels import Exponential, Gaussian, Laplacian
+from orthodrome.sphere import karcher_mean
 
 WEIGHTS = np.random.default_rng(51).integers(0, 4, size=120)
 weighted_or_not = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
@@ -47,6 +48,26 @@ def test_eigenvalues_are_those_of_the_paper(weights, kernel):
         pga = KernelPGA(30, kernel=kernel, **solver).fit(X, sample_weight=weights)
         for values in expected:
             assert_same(pga.eigenvalues_, values[:30], 1e-10)
+
+
+@pytest.mark.parametrize(("m", "n"), [(9, 20), (40, 15)])
+@every_solver
+def test_eigenvalues_of_combinations_are_those_of_the_paper(solver, m, n):
+    """M points that are combinations of N others, with weights."""
+    rng = np.random.default_rng(52)
+    X = training(n=n)
+    K = Exponential().fit(X)(X)
+    W = rng.random((m, n)) ** 4
+    W /= np.sqrt(np.diag(W @ K @ W.T))[:, None]
+    p = rng.dirichlet(np.ones(m))
+    points = DenseGram(W @ K @ W.T)
+    mean = karcher_mean(points, p, tol=1e-13)
+    xi, _ = log_coefficients(K, W, p)
+    assert_same(mean.cosines, W @ K @ xi, 1e-12)
+    k = min(m, n) - 1
+    found = leading(Weighted(Tangent(points, mean.point), np.sqrt(p)), k, **solver)
+    for expected in paper_spectra(K, W, p):
+        assert_same(found.values, expected[:k], 1e-10)
 
 
 @weighted_or_not

@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from laws_decomposition import assert_same, directions, every_solver, training
+from laws_decomposition import assert_same, directions, every_solver, held_out, training
 from laws_sphere import unit
 from orthodrome import KernelPGA
 from orthodrome.datasets import make_von_mises_fisher
+from orthodrome.kernels import FromCallable, Gaussian, Normalized
 from orthodrome.sphere import karcher_mean
 
 K = 3
@@ -18,6 +20,33 @@ every_method = pytest.mark.parametrize("method", ["transform", "score"])
 
 def linear(rows, **options):
     return KernelPGA(**{"n_components": K, "kernel": "linear"} | options).fit(rows)
+
+
+def assert_unfitted(model):
+    left = {name for name in vars(model) if name.endswith("_")}
+    assert left <= {"n_features_in_", "feature_names_in_"}  # set by scikit-learn's check of X
+    assert not hasattr(model, "_squared_radius")
+    with pytest.raises(NotFittedError):
+        model.transform(training())
+
+
+@pytest.mark.parametrize("factor", [1e-100, 1e-3, 4.0, 9.0, 1e100])
+@every_solver
+def test_a_constant_length_is_divided_out(solver, factor):
+    X, new = training(), held_out()
+    kernel = Gaussian(sigma=3.0).fit(X)
+    called = FromCallable(lambda A, B: factor * Gaussian(sigma=3.0)(A, B))
+    K_train, K_new = factor * kernel(X), factor * kernel(new, X)
+    plain = KernelPGA(K, kernel=kernel, **solver).fit(X)
+    for given, inputs, news in ((called, X, new), ("precomputed", K_train, K_new)):
+        scaled = KernelPGA(K, kernel=given, **solver).fit(inputs)
+        for name in ("eigenvalues_", "embedding_", "mean_", "mean_cosines_", "dual_coef_"):
+            assert_same(getattr(scaled, name), getattr(plain, name), 1e-9)
+        assert_same(scaled.explained_variance_ratio_, plain.explained_variance_ratio_, 1e-10)
+        assert scaled.geodesic_variance_ == pytest.approx(plain.geodesic_variance_, rel=1e-10)
+        assert_same(scaled.transform(inputs), plain.embedding_, 1e-9)
+        assert_same(scaled.transform(news), plain.transform(new), 1e-9)
+        assert scaled.score(news) == pytest.approx(plain.score(new), rel=1e-9)
 
 
 def test_unit_vectors_may_have_been_float32():
@@ -30,6 +59,28 @@ def test_unit_vectors_may_have_been_float32():
     model = linear(near.astype(np.float64), n_components=None)
     assert model.geodesic_variance_ == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
     assert model.geodesic_variance_ == pytest.approx(karcher_mean(near).variance, rel=1e-2)
+
+
+with_a_zero_row = np.where(np.arange(120)[:, None] == 7, 0.0, X)
+one_and_three = np.ones((5, 5))  # no unit vector has a product of 3 with another
+one_and_three[:4, 4] = one_and_three[4, :4] = 3.0
+REFUSED = {
+    "lengths": ("linear", training(), r"it is .* at row \d+ of X and .* at row \d+\..*Normalized"),
+    "zero row": ("linear", with_a_zero_row, r"k\(x, x\) is 0 at row 7 of X \(1 such row"),
+    "normalized": (Normalized("linear"), with_a_zero_row, "cannot normalise row 7"),
+    "power": ("power", training(), r"k\(x, x\) is -?0 at row 0 of X \(120 such rows\)"),
+    "matrix": ("precomputed", np.diag([1.0, 1.0, 2.0]), "2 at row 2 of X and 1 at row 0"),
+    "products": ("precomputed", one_and_three, "more than 1 in modulus: .* not positive definite"),
+    "antipodes": ("linear", np.vstack([X[:1], -X[:1]]), "they cancel, as antipodal points do"),
+}
+
+
+@pytest.mark.parametrize(("kernel", "rows", "message"), REFUSED.values(), ids=REFUSED)
+def test_data_on_no_sphere_are_refused(kernel, rows, message):
+    model = KernelPGA(2, kernel=kernel)
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows)
+    assert_unfitted(model)
 
 
 @every_method

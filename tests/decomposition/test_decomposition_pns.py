@@ -59,6 +59,18 @@ def test_with_the_linear_kernel_it_is_ordinary_pns():
     )
 
 
+@every_kernel
+def test_coordinates_are_isometric_and_axes_orthonormal(kernel):
+    model = fitted(None, kernel)
+    K = model.kernel_(cloud())
+    found = model.sphere_coordinates_ @ model.sphere_coordinates_.T
+    np.testing.assert_allclose(found, K / K[0, 0], atol=1e-6)
+    n_modes = model.sphere_coordinates_.shape[1] - 1
+    np.testing.assert_allclose(model.axes_ @ model.axes_.T, np.eye(n_modes - 1), atol=1e-8)
+    assert model.residuals_.shape == (N, n_modes)
+    np.testing.assert_allclose(model.explained_variance_ratio_.sum(), 1)
+
+
 def test_outliers_do_not_turn_a_robust_chain():
     rng = np.random.default_rng(0)
     around, away = rng.uniform(-np.pi, np.pi, 150), 0.8 + 0.02 * rng.standard_normal(150)

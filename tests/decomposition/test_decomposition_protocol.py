@@ -32,6 +32,19 @@ def test_grid_search_by_the_name_of_a_kernel(Estimator):
     assert found.set_params(**found.get_params()).kernel is found.get_params()["kernel"]
 
 
+@every_estimator
+def test_parameters_that_do_not_exist(Estimator):
+    with pytest.raises(ValueError, match="kernel__sigma cannot be set while kernel=<function"):
+        Estimator(kernel=broken).set_params(kernel__sigma=2.0)
+    assert Estimator().set_params(kernel=Gaussian(), kernel__sigma=2.0).kernel.sigma == 2.0
+    with pytest.raises(ValueError, match="Invalid parameter 'sigma'"):
+        Estimator().set_params(sigma=2.0)
+    model = Estimator(kernel="matern")
+    with pytest.raises(ValueError, match="Invalid parameter 'wide' for estimator Matern"):
+        model.set_params(n_components=2, kernel__wide=2.0)
+    assert (model.kernel, model.n_components) == ("matern", None)
+
+
 def broken(A, B):
     raise RuntimeError("broken kernel")
 

@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from laws_decomposition import assert_same, every_estimator, suited
 from orthodrome import KernelPCA, KernelPGA
@@ -88,6 +89,17 @@ def test_new_rows_in_blocks_by_an_exact_fit(Estimator, tmp_path):
         assert fitted.score(blocks, sample_weight=v) == pytest.approx(score, rel=tol)
     assert_same(fitted.transform(iter([new[:7], new[7:]])), coordinates, tol)
     assert fitted.score(iter([new[:7], new[7:]])) == pytest.approx(fitted.score(new), rel=tol)
+
+
+@every_estimator
+def test_sparse_batches(Estimator):
+    X = data()
+    X[X < 1] = 0
+    X[:, 0] += 1
+    S = scipy.sparse.csr_array(X)
+    whole, ours = (model(Estimator).fit(rows) for rows in (S, [S[:4000], S[4000:]]))
+    assert_same(ours.eigenvalues_, whole.eigenvalues_, 1e-9)
+    assert_same(ours.transform([S[:50]]), whole.transform(S[:50]), 1e-9)
 
 
 def test_the_median_comes_from_a_sample(monkeypatch):

@@ -85,6 +85,19 @@ def test_a_given_model_averages_preimages_of_patches():
     np.testing.assert_array_equal(replace(denoiser, blend=0).denoise(noisy), noisy)
 
 
+def test_given_parameters_are_kept():
+    _, noisy = noisy_scene()
+    denoiser = small(n_components=7, blend=0.6, kernel=Gaussian(1.5))
+    denoiser.denoise(noisy)
+    assert (denoiser.n_components_, denoiser.sigma_, denoiser.blend_) == (7, 1.5, 0.6)
+    assert np.isnan(denoiser.risk_)
+    assert denoiser.noise_ == NOISE
+    assert denoiser.explained_variance_ratio_.shape == (7,)
+    assert denoiser.model_.kernel_.sigma_ == 1.5
+    assert len(denoiser.model_.X_fit_) == 120
+    assert (denoiser.solver_, denoiser.converged_) == ("dense", True)
+
+
 def test_constant_and_noiseless_images_come_back_unchanged():
     cases = [(small(), np.full((12, 12), value)) for value in (7, 0.25, 2**60 + 1)]
     for denoiser, image in [*cases, (small(noise=0.0), scene())]:
@@ -129,6 +142,21 @@ def test_integers_are_clipped_and_do_not_wrap():
         assert ends[0] == limits.min
         assert list(ends[1:3]) == [2, 2]
         assert limits.max - limits.max // 2**50 <= ends[3] <= limits.max
+
+
+def test_layout_does_not_matter_and_the_input_is_not_changed(tmp_path):
+    _, noisy = noisy_scene(channels=3)
+    expected = quick().denoise(noisy)
+    before = noisy.copy()
+    noisy.flags.writeable = False
+    np.testing.assert_array_equal(quick().denoise(noisy), expected)
+    np.testing.assert_array_equal(noisy, before)
+    np.testing.assert_array_equal(quick().denoise(noisy[::-1][::-1].tolist()), expected)
+    np.save(tmp_path / "image.npy", noisy)
+    mapped = np.load(tmp_path / "image.npy", mmap_mode="r")
+    np.testing.assert_array_equal(quick().denoise(mapped), expected)
+    _, grey = noisy_scene()  # is an image of a single channel
+    np.testing.assert_array_equal(quick().denoise(grey[..., None])[..., 0], quick().denoise(grey))
 
 
 def test_the_same_seed_gives_the_same_image(monkeypatch):

@@ -19,7 +19,7 @@ from orthodrome.denoising.base import (
 )
 from orthodrome.denoising.image import image_noise
 from orthodrome.denoising.sequence import sequence_noise
-from orthodrome.kernels import Gaussian
+from orthodrome.kernels import Gaussian, Linear, Matern
 
 
 def curve(n=150, d=12, noise=0.1, seed=0):
@@ -70,6 +70,26 @@ def test_the_estimate_is_the_error_of_kernel_pca_for_large_data():
         error = np.mean((found[0] - clean_points) ** 2)
         assert risk.at(1.0) == pytest.approx(error, abs=0.05 * noise**2)
         assert 0 < risk.divergence < 0.5
+
+
+def test_cleaning_is_transform_and_inverse_transform():
+    _, points = curve()
+    model = KernelPCA(10, Gaussian(2.0)).fit(points)
+    expected = model.inverse_transform(model.transform(points))
+    found, n_unconverged = clean(model, points, tol=1e-8)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert n_unconverged == 0
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Linear(), Matern(2.5, 2.0)])
+def test_fewer_components_are_those_of_a_smaller_model(kernel):
+    _, points = curve()
+    large, small = (KernelPCA(r, clone(kernel)).fit(points) for r in (9, 4))
+    np.testing.assert_allclose(
+        clean(large, points, n_components=4, tol=1e-8)[0],
+        clean(small, points, tol=1e-8)[0],
+        atol=1e-5,
+    )
 
 
 def test_a_given_scale_is_kept():

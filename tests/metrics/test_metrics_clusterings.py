@@ -93,18 +93,35 @@ NAN = float("nan")
 DATES = np.array(["2020-01-01", "NaT"], dtype="datetime64[D]")
 
 
-MISSING = [
-    ([0, 1, 1], [0, NAN, NAN], "labels_pred has 2 missing labels, the first at 1"),
-    (np.array([NAN, "a"], dtype=object), [0, 1], "labels_true has 1 missing labels"),
-    ([0, 1], DATES, "labels_pred has 1 missing labels, the first at 1"),
+INVALID = [
+    ([0, 1], [0, 1, 1], None, "inconsistent numbers of samples"),
+    ([], [], None, "{owner} needs at least one point"),
+    ([[1.0], [1.0, 2.0]], [0, 1], None, "labels_true must have one label per point"),
+    ([0, 1], [0, 1], [1.0], "sample_weight of {owner} must have shape"),
+    ([0, 1, 1], [0, NAN, NAN], None, "labels_pred has 2 missing labels, the first at 1"),
+    (np.array([NAN, "a"], dtype=object), [0, 1], None, "labels_true has 1 missing labels"),
+    ([0, 1], DATES, None, "labels_pred has 1 missing labels, the first at 1"),
+    (np.array([1, "a"], dtype=object), [0, 1], None, "labels_true .* can be sorted"),
 ]
 
 
 @pytest.mark.parametrize("distance", [variation_of_information, clustering_error])
-def test_missing_labels(distance):
-    for first, second, message in MISSING:
-        with pytest.raises(ValueError, match=message):
-            distance(first, second)
+def test_invalid_input(distance):
+    for first, second, weights, message in INVALID:
+        with pytest.raises(ValueError, match=message.format(owner=distance.__name__)):
+            distance(first, second, sample_weight=weights)
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="labels_true has 1 missing labels, the first at 1"):
         distance(pandas.Series(["x", None], dtype="string"), [1, 0])
+
+
+def test_known_errors():
+    n = 12
+    # one cluster of all: all but the largest class; each point alone: all but one per class
+    assert clustering_error([0] * 5 + [1] * 7, np.zeros(n)) == 5 / 12
+    assert clustering_error([0] * 5 + [1] * 7, np.arange(n)) == 10 / 12
+    # the matching that begins with the largest cell, 4, ends with 4 in place; the best has 3 + 3
+    true, clusters = [0] * 7 + [1] * 3, [0] * 4 + [1] * 3 + [0] * 3
+    assert clustering_error(true, clusters) == 4 / 10
+    # a cluster that is best for both classes goes to one of them only: no purity
+    assert clustering_error([0, 0, 1, 1], [0, 0, 0, 0]) == 0.5

@@ -19,6 +19,7 @@ from orthodrome.kernels import (
     Polynomial,
     Power,
     Radial,
+    Spherical,
     Wave,
 )
 from orthodrome.metrics import (
@@ -151,8 +152,6 @@ def test_precomputed_kernels_operators_and_callables(dtype):
     assert_both(high, low, DenseGram(K), E)
     assert_both(high, low, gram_operator(kernel, X, storage="recompute"), E)
     assert_both(high, low, X, E, kernel=lambda A, B: kernel(A, B))
-    with pytest.raises(ValueError, match="kernel must be None if X is a Gram operator"):
-        neighborhood_preservation(DenseGram(K), E, kernel="linear")
 
 
 def test_names_fitted_kernels_and_sparse_data():
@@ -170,6 +169,15 @@ def test_names_fitted_kernels_and_sparse_data():
         )
 
 
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=1e-3), Exponential(sigma=1e-4), Spherical(1e-3)])
+def test_kernel_values_of_zero(kernel):
+    X, E = data(), data(d=2, seed=1)
+    K = kernel.fit(X)(X)
+    np.testing.assert_array_equal(K, np.eye(N))
+    np.testing.assert_array_equal(neighborhood_preservation(X, X, kernel=kernel), 1)
+    assert_both(euclidean(X), euclidean(E), X, E, kernel=kernel)
+
+
 def test_origin_scale_and_order_of_rows_do_not_matter():
     X, E = data(), data(d=2, seed=1)
     expected = neighborhood_preservation(X, E)
@@ -183,6 +191,14 @@ def test_origin_scale_and_order_of_rows_do_not_matter():
     for scale in (2.0**-1060, 2.0**-700, 2.0**-150, 2.0**300):
         np.testing.assert_array_equal(neighborhood_preservation(scale * X, X), 1)
         np.testing.assert_array_equal(neighborhood_preservation(X, scale * X), 1)
+
+
+def test_near_points_keep_their_order():
+    """Pairs at 1e-9, other distances of 1: differences of squares would lose them."""
+    X = np.vstack([data(20), data(20) + 1e-9 * data(20, seed=5), data(20)[:5] + 3e-9])
+    np.testing.assert_array_equal(
+        neighborhood_preservation(X, euclidean(X), metric="precomputed"), 1
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -243,6 +259,9 @@ def test_distances_of_integers_that_tie_are_ranked_by_row_number(levels):
         np.testing.assert_array_equal(neighborhood_preservation(X, **options), 1)
 
 
+# The area -----------------------------------------------------------------------------------------
+
+
 def test_area_by_hand():
     """Four neighbours: R = (4 Q - κ)/(4 - κ) for κ = 1, 2, 3."""
     Q = [0.5, 0.75, 0.8, 1.0]
@@ -251,3 +270,21 @@ def test_area_by_hand():
     assert neighborhood_area(Q) == pytest.approx(expected, rel=1e-14)
     assert neighborhood_area(Q, scale="linear") == pytest.approx(sum(R) / 3, rel=1e-14)
     assert isinstance(neighborhood_area(Q), float)
+
+
+@pytest.mark.parametrize("function", [neighborhood_preservation, coranking_matrix])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"embedding": data(N - 1)}, f"one row per row of X, {N}; got {N - 1}"),
+        ({"X": data(1), "embedding": data(1)}, "at least two points; got 1"),
+        ({"metric": "precomputed"}, r"a matrix of distances, must be a square matrix; got shape"),
+        ({"metric": "precomputed", "embedding": data(N, N)}, "a matrix of distances, must be symm"),
+        ({"X": DenseGram(np.eye(N)), "kernel": "linear"}, "kernel must be None if X is a Gram"),
+        ({"X": 1e200 * data()}, "so large that their squares overflow"),
+    ],
+)
+def test_invalid_input(function, arguments, message):
+    arguments = {"X": data(), "embedding": data(d=2, seed=1), **arguments}
+    with pytest.raises(ValueError, match=message):
+        function(arguments.pop("X"), arguments.pop("embedding"), **arguments)

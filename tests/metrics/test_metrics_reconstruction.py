@@ -127,11 +127,37 @@ def test_every_scale_of_the_matrix_gives_the_same_excess(factor):
     assert excess_reconstruction_error(factor * K, A / root, **given) == pytest.approx(excess)
 
 
-def test_projections_of_another_shape_and_nan_of_a_kernel():
+def with_entry(value, i, j):
     K = np.eye(5)
-    with pytest.raises(ValueError, match=r"the shape .*\(2, 5\); got \(3, 5\)"):
-        reconstruction_error(K, np.ones((2, 5)), projections=np.ones((3, 5)))
-    K[1, 2] = np.nan  # kernel values are not checked before
-    gram = SimpleNamespace(shape=(5, 5), rows=K.__getitem__)
+    K[i, j] = K[j, i] = value
+    return K
+
+
+A = np.ones((2, 5))
+
+
+@pytest.mark.parametrize("function", [reconstruction_error, excess_reconstruction_error])
+@pytest.mark.parametrize(
+    ("K", "coefficients", "options", "message"),
+    [
+        (np.eye(5), A.T, {}, r"coefficients must have .* 5; got shape \(5, 2\)"),
+        (np.eye(5), A, {"projections": np.ones((3, 5))}, r"the shape .*\(2, 5\); got \(3, 5\)"),
+        (np.eye(5), 1e80 * A, {}, "coefficients of the .* squares overflow"),
+        (np.eye(5), A, {"projections": 1e80 * A}, "projections of the .* squares overflow"),
+        (with_entry(np.nan, 3, 3), A, {"projections": A}, r"must be finite.*entry \(3, "),
+        ([[1.0], [1.0, 2.0]], A, {}, r"(operator|Gram matrix) of .* must hold"),
+    ],
+)
+def test_invalid_input(function, K, coefficients, options, message):
+    with pytest.raises(ValueError, match=message):
+        function(K, coefficients, **options)
+
+
+def test_bad_minimum_and_nan_from_a_kernel():
+    for minimal in (-1.0, np.nan, "none"):
+        with pytest.raises(ValueError, match="minimal of excess_reconstruction_error must be"):
+            excess_reconstruction_error(np.eye(5), A, minimal=minimal)
+    # a kernel may have NaN, which is not checked before
+    gram = SimpleNamespace(shape=(5, 5), rows=with_entry(np.nan, 1, 2).__getitem__)
     with pytest.raises(ValueError, match="row 1 has NaN"):
         module._residual(gram, np.zeros((1, 5)))

@@ -88,6 +88,15 @@ def test_models_that_are_not_data_are_not_saved(model, reason, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_paths_that_cannot_be_read_or_written(tmp_path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        save(KernelPCA(), tmp_path / "none" / "m")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none")
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
+
+
 # Files made by hand ------------------------------------------------------------------------------
 
 

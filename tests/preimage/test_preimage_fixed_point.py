@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from laws_preimage import (
     CUSPS,
@@ -170,3 +171,13 @@ def test_float32(kernel, offset):
     eps = np.finfo(np.float32).eps
     tolerance = 10 * np.sqrt(eps) + 2 * eps * offset
     np.testing.assert_allclose(single.points, exact.points, rtol=0, atol=tolerance)
+
+
+def test_max_iter_is_reported():
+    X = cloud()
+    beta = expansions("all", len(X), m=5)
+    message = r"preimage: stopped at max_iter \(5 of 5 pre-images after 2 iterations\).*max_iter"
+    with pytest.warns(ConvergenceWarning, match=message):
+        result = preimage(Gaussian(), X, beta, max_iter=2, tol=1e-14)
+    assert not result.converged
+    assert result.n_iter == 2

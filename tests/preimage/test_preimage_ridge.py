@@ -47,6 +47,19 @@ def test_equals_the_formula(kernel, alpha, kind):
     assert np.all(np.isnan(result.similarity))
 
 
+def test_linear_kernel():
+    """The linear combination for a small penalty, the mean for a large one or constant inputs."""
+    X = cloud() + 5.0
+    beta = expansions("mixed", len(X))
+    points = preimage("linear", X, beta, alpha=1e-10).points
+    np.testing.assert_allclose(points, beta @ X, rtol=0, atol=1e-7)
+    points = preimage("linear", cloud(), beta, alpha=1e12).points
+    np.testing.assert_allclose(points, np.tile(cloud().mean(axis=0), (6, 1)), atol=1e-8)
+    same = np.full((6, 2), 0.1)
+    points = preimage("linear", same, np.full(6, 1 / 6)).points
+    np.testing.assert_allclose(points, same[:1])
+
+
 @pytest.mark.parametrize("n_components", [2, 5])
 @every_kernel
 @pytest.mark.filterwarnings("ignore:.*negative eigenvalues")

@@ -23,6 +23,15 @@ def specimens(m, n=30, k=9, noise=0.03, seed=0):
 
 
 @every_dimension
+def test_good_specimens_are_not_reported(m):
+    found = find_landmark_errors(specimens(m))
+    assert not found.swapped
+    assert not found.displaced
+    assert len(found.mirrored) == len(found.outlying) == 0
+    assert np.all(found.distances <= found.limit)
+
+
+@every_dimension
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
 def test_each_mistake_is_found_and_named(m, scale):
     X = specimens(m)

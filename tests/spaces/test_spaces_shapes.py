@@ -93,6 +93,36 @@ def test_bad_landmarks_raise(X, message):
             function(X)
 
 
+@pytest.mark.parametrize("value", [0.0, 3 - 4j, 1e-200, 1e200])
+def test_a_specimen_without_size_is_named(value):
+    z = np.concatenate([landmarks(4), np.full((1, 5), value), landmarks(2)])
+    for function in (preshape, procrustes_align, extrinsic_mean, riemannian_distance):
+        with pytest.raises(ValueError, match=r"landmarks of specimen 4 of X all coincide"):
+            function(z)
+    with pytest.raises(ValueError, match=r"landmarks of specimen 4 of Y all coincide"):
+        procrustes_distance(landmarks(3), z)
+    assert centroid_size(z)[4] == 0
+
+
+THREE = landmarks(3)
+ERRORS = [
+    (lambda: riemannian_distance(THREE, landmarks(3, 4)), "X has 5 landmarks and Y has 4"),
+    (lambda: procrustes_distance(THREE, kind="both"), "kind of procrustes_distance"),
+    (lambda: procrustes_align(THREE, size="large"), "size of procrustes_align"),
+    (lambda: procrustes_align(THREE, SQUARE), "reference has 4 landmarks, and the specimens have"),
+    (lambda: procrustes_align(THREE, np.ones(10)), "of reference all coincide"),
+    (lambda: procrustes_align(THREE, [[1.0, 2.0], [3.0]]), "reference of procrustes_align"),
+    (lambda: procrustes_align(THREE, sample_weight=[0, 0, 0]), "must have a positive entry"),
+    (lambda: preshape(scipy.sparse.csr_array(np.ones((3, 8)))), "Sparse data was passed for X"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), ERRORS, ids=[message for _, message in ERRORS])
+def test_other_errors(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
 def test_preshapes_and_centroid_sizes_equal_the_naive_ones():
     z = landmarks()
     close(preshape(z), [naive_preshape(specimen) for specimen in z], 1e-15)

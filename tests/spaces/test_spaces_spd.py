@@ -68,6 +68,30 @@ def test_the_mean_of_logarithms_and_weights_are_repetition():
     close(spd_log(mean[None])[0], np.einsum("n,nij->ij", share, naive_log(A)))
 
 
+def changed(number, value):
+    A = matrices(6)
+    A[number] = value
+    return A
+
+
+BAD = {  # for all functions of symmetric matrices
+    "not symmetric": (changed(4, np.eye(3) + np.diag([0.1, 0.0], 1)), "Matrix 4 of X .* 0.1"),
+    "NaN": (changed(3, np.nan), "Matrix 3 of X has entries that are NaN or infinite"),
+}
+INDEFINITE = {
+    "not positive": (changed(2, np.diag([1.0, -1.0, 1.0])), "Matrix 2 of X is not positive def"),
+    "singular": (changed(5, np.ones((3, 3))), "Matrix 5 of X is not positive definite"),
+}
+
+
+@pytest.mark.parametrize("name", BAD | INDEFINITE)
+def test_bad_matrices_raise(name):
+    A, message = (BAD | INDEFINITE)[name]
+    for function in (*FUNCTIONS, *([spd_exp, symmetric_vectors] if name in BAD else [])):
+        with pytest.raises(ValueError, match=message):
+            function(A)
+
+
 def test_other_errors():
     assert np.all(np.linalg.eigvalsh(spd_exp([np.diag([1.0, -3.0])])) > 0)
     with pytest.raises(ValueError, match="exponential of matrix 1 of X overflows"):

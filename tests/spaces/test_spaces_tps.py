@@ -227,6 +227,26 @@ def test_errors_give_the_file_the_line_and_the_reason(tmp_path, text, line, reas
         read_tps(path)
 
 
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.tps"):
+        read_tps(tmp_path / "absent.tps")
+    path = tmp_path / "picture.tps"
+    path.write_bytes(b"LM=1\n\x89PNG\r\n\x00\x00\xff\xfe")
+    with pytest.raises(ValueError, match=r"picture\.tps, line 3: .*binary or UTF-16"):
+        read_tps(path)
+    path.write_text(PLAIN, encoding="utf-16")
+    with pytest.raises(ValueError, match="binary or UTF-16"):
+        read_tps(path)
+    path.write_bytes(bytes(range(128, 256)) * 3)
+    with pytest.raises(ValueError, match=r"line \d+: .*…'"):
+        read_tps(path)
+    with pytest.raises(ValueError, match="path of read_tps"):
+        read_tps(None)
+    for name in ("missing", "negative"):
+        with pytest.raises(ValueError, match=f"{name} of read_tps must be one of"):
+            parse(PLAIN, **{name: "drp"})
+
+
 def test_labels():
     file = parse(PLAIN.replace("photos/c", "others\\c"))
     assert file.labels("^([a-z]+)_").tolist() == ["edulis", "caerulea"]
@@ -278,6 +298,13 @@ def test_fields_that_could_not_be_read_back_raise(tmp_path, texts, reason):
     assert path.read_text() == "old"
 
 
-def test_landmarks_are_written_from_complex_numbers(tmp_path):
-    write_tps(tmp_path / "a.tps", POINTS.reshape(2, -1).view(complex))
-    np.testing.assert_array_equal(read_tps(tmp_path / "a.tps").landmarks, POINTS)
+def test_landmarks_and_places_that_cannot_be_written(tmp_path):
+    path = tmp_path / "a.tps"
+    lists = [[[1, 2, math.inf, 4, 5, 6]], [[["a", "b"]]], [[[1, 2]], [[1, 2], [3, 4]]]]
+    for bad in (np.ones((2, 2)), np.ones((0, 3, 2)), np.ones((2, 3, 2)) * 1j, *lists):
+        with pytest.raises(ValueError, match="landmarks of write_tps must"):
+            write_tps(path, bad)
+    with pytest.raises(FileNotFoundError, match="absent"):
+        write_tps(tmp_path / "absent" / "a.tps", POINTS)
+    write_tps(path, POINTS.reshape(2, -1).view(complex))
+    np.testing.assert_array_equal(read_tps(path).landmarks, POINTS)
