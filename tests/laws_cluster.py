@@ -36,6 +36,12 @@ def moons(n: int = 300, seed: int = 0) -> tuple[NDArray, NDArray]:
     return make_moons(n, noise=0.06, random_state=seed)
 
 
+def gaussian(X: NDArray, Y: NDArray | None = None, sigma: float = 1.0) -> NDArray:
+    Y = X if Y is None else Y
+    squares = np.square(X[:, None].astype(np.float64) - Y[None].astype(np.float64)).sum(axis=-1)
+    return np.exp(-squares / (2 * sigma**2))
+
+
 def naive_embedding(K: NDArray, k: int, laplacian: str) -> tuple[NDArray, NDArray]:
     """Eigenvalues and the embedding of the points of a Gram matrix, computed naively."""
     n = len(K)
