@@ -27,7 +27,7 @@ def plan_of(data=X, kernel=None, **request):
 @pytest.mark.parametrize(
     ("data", "request_", "face", "name", "storage", "reason"),
     [
-        (X[:50], {"n_components": 2}, "gram", "dense", "memory", "at most 350"),
+        (X[:50], {"n_components": 2}, "gram", "dense", "memory", "at most 400"),
         (X, {"n_components": 2}, "gram", "krylov", "memory", "a few products suffice"),
         (X, {"n_components": None}, "gram", "dense", "memory", "more than 20%"),
         (X, {"n_components": 0.9}, "gram", "krylov", "memory", "a few products suffice"),

@@ -114,3 +114,18 @@ def test_dense_with_eigenvalues_equal_to_the_last_bit(k, dtype):
         np.testing.assert_allclose(pairs.values, 1.0, rtol=50 * np.finfo(dtype).eps)
         assert len(pairs.values) == k
         check_orthonormal(pairs)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("k", [1, 2, 5, 16])
+def test_dense_with_a_decaying_spectrum(copies, k):
+    """The first rows of the tridiagonal matrix suffice, unless a copy of a value comes later."""
+    values = 0.7 ** np.arange(120.0)
+    axes = scipy.linalg.qr(np.random.default_rng(0).standard_normal((120, 120)))[0]
+    matrix = np.kron(np.eye(copies), (axes * values) @ axes.T)
+    pairs = leading((matrix + matrix.T) / 2, k, solver="dense")
+    bound = len(matrix) * np.finfo(np.float64).eps  # as `residuals` says
+    np.testing.assert_allclose(pairs.values, np.repeat(values, copies)[:k], rtol=0, atol=bound)
+    residuals = matrix @ pairs.vectors - pairs.vectors * pairs.values
+    assert np.abs(residuals).max() <= bound
+    check_orthonormal(pairs)

@@ -12,13 +12,18 @@ import scipy.linalg
 from .._core.memory import format_bytes, parse_bytes
 from .._core.status import Status
 from .._core.threads import single_threaded_blas
-from .._core.types import Array, Callback
+from .._core.types import Array, Callback, Floats
 from .pairs import Eigenpairs, Solver
 
 # Up to this many rows, a second thread of LAPACK costs more than it saves.
 _ONE_THREAD_ROWS = 400
 # The same for products with this many entries of eigenvectors.
 _ONE_THREAD_ENTRIES = 200_000
+# Number of columns that LAPACK reduces at once; the smaller one up to _ONE_THREAD_ROWS rows.
+_SMALL_BLOCK, _BLOCK = 8, 32
+# Besides two for each pair, the number of first rows of a tridiagonal matrix that usually suffice.
+_FIRST_ROWS = 32
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -85,36 +90,64 @@ class Dense(Solver):
 def _largest(matrix: Array, k: int) -> tuple[Array, Array] | None:
     """Return the k largest eigenvalues, ascending, with their vectors; overwrite the matrix.
 
-    These are the steps of LAPACK's ``syevr``, but with ``stemr`` for the tridiagonal matrix:
-    ``syevr`` computes a part of the eigenvalues by bisection, which takes twice as long. None is
-    returned if LAPACK does not find all pairs.
+    These are the steps of LAPACK's ``syevr``, but with :func:`_largest_tridiagonal` for the
+    tridiagonal matrix. None is returned if LAPACK does not find all pairs.
     """
     n = len(matrix)
-    sytrd, sytrd_lwork, ormqr = scipy.linalg.get_lapack_funcs(
-        ("sytrd", "sytrd_lwork", "ormqr"), (matrix,)
-    )
-    lwork = int(sytrd_lwork(n, lower=1)[0])
+    sytrd, ormqr = scipy.linalg.get_lapack_funcs(("sytrd", "ormqr"), (matrix,))
+    block = _SMALL_BLOCK if n <= _ONE_THREAD_ROWS else _BLOCK
     # the transpose of a symmetric matrix is itself, in the order of LAPACK
     reflectors, diagonal, off_diagonal, tau, _ = sytrd(
-        matrix.T, lower=1, lwork=lwork, overwrite_a=1
+        matrix.T, lower=1, lwork=block * n, overwrite_a=1
     )
     try:
-        values, vectors = scipy.linalg.eigh_tridiagonal(
-            diagonal.astype(np.float64),  # stemr in float32 loses small eigenvalues
-            off_diagonal.astype(np.float64),
-            select="i",
-            select_range=(n - k, n - 1),
-            lapack_driver="stemr",
-            check_finite=False,
+        # stemr in float32 loses small eigenvalues
+        values, leading = _largest_tridiagonal(
+            diagonal.astype(np.float64), off_diagonal.astype(np.float64), k
         )
     except scipy.linalg.LinAlgError:
         return None
     if len(values) < k:
         return None
-    values, vectors = values.astype(matrix.dtype), vectors.astype(matrix.dtype)
+    m = len(leading)
+    values, vectors = values.astype(matrix.dtype), np.zeros((n, k), matrix.dtype, order="F")
+    vectors[:m] = leading
     with single_threaded_blas() if vectors.size <= _ONE_THREAD_ENTRIES else nullcontext():
-        lwork = 512 * k  # enough for blocks of LAPACK's largest size
-        vectors[1:] = ormqr("L", "N", reflectors[1:, :-1], tau, vectors[1:], lwork)[0]
+        # one reflector at a time for few vectors, else blocks of LAPACK's largest size
+        lwork = k if k <= _BLOCK else 512 * k
+        # the other reflectors change only rows that are 0
+        used = reflectors[1:, : m - 1], tau[: m - 1]
+        vectors[1:] = ormqr("L", "N", *used, vectors[1:], lwork)[0]
         # stemr's vectors are orthonormal to about 1e-14; a step of Newton's iteration mends this
         excess = vectors.T @ vectors - np.eye(k)
         return values, vectors - vectors @ (excess / 2).astype(vectors.dtype)
+
+
+def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tuple[Floats, Floats]:
+    """Return the k largest eigenpairs of a tridiagonal matrix, ascending, with ``stemr``.
+
+    ``syevr`` computes a part of the eigenvalues by bisection, which takes twice as long. The
+    tridiagonal matrix is that of Lanczos' method. If the spectrum decays, its first rows suffice:
+    the last entries of their eigenvectors bound the residuals, and the disks of Gershgorin all
+    other eigenvalues. The vectors are then returned without the other rows, which are 0.
+    """
+    n, couplings = len(diagonal), np.abs(off_diagonal)
+    bounds = diagonal[1:] + couplings
+    bounds[:-1] += couplings[1:]
+    for m in (2 * k + _FIRST_ROWS, n):
+        if m > n:
+            continue
+        values, vectors = scipy.linalg.eigh_tridiagonal(
+            diagonal[:m],
+            off_diagonal[: m - 1],
+            select="i",
+            select_range=(m - k, m - 1),
+            lapack_driver="stemr",
+            check_finite=False,
+        )
+        if m == n or len(values) < k:
+            break
+        residual = couplings[m - 1] * np.abs(vectors[-1]).max()
+        if residual <= _EPS * np.abs(values[-1]) and bounds[m - 1 :].max() < values[0]:
+            break
+    return values, vectors

@@ -18,7 +18,7 @@ _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nyst
 SOLVERS = ("auto", *_KINDS)
 
 # Up to this many rows, LAPACK is faster than krylov (benchmarks/bench_small.py, on two cores).
-_DENSE_ROWS = 350
+_DENSE_ROWS = 400
 # Also for up to 1000 rows, if there are fewer rows per pair. Such a matrix fits in 8 MiB, which any
 # budget allows.
 _FEW_ROWS, _ROWS_PER_PAIR = 1000, 16
@@ -56,7 +56,7 @@ def choose_solver(n: int, k: int, *, exact: bool = False) -> Choice:
     >>> choose_solver(10_000, 16).solver
     'krylov'
     >>> choose_solver(150, 2)
-    Choice(solver='dense', reason='n = 150 is at most 350: LAPACK is exact and cheap')
+    Choice(solver='dense', reason='n = 150 is at most 400: LAPACK is exact and cheap')
     >>> choose_solver(1_000_000, 16).solver, choose_solver(1_000_000, 16, exact=True).solver
     ('nystroem', 'krylov')
     """

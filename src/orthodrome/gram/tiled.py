@@ -133,6 +133,8 @@ class TiledGram(GramOperator):
         """Return the whole matrix."""
         if self.recomputes:
             return symmetric_block(self.kernel, self.points)
+        if len(self._corners) == 1:
+            return self._tile(0, None).copy()
         return super().toarray()
 
     def diagonal(self) -> Array:
