@@ -1,5 +1,7 @@
 """Clusters of directions by their coordinates: k-means and von Mises-Fisher mixtures."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.special
@@ -367,3 +369,48 @@ def test_difficult_mixtures_of_directions():
     np.testing.assert_allclose(np.linalg.norm(cancelling.means_, axis=1), 1)
     assert cancelling.lower_bound_ == pytest.approx(-np.log(2 * np.pi))
     assert mixture(3, assignment="density", init_params="random").fit(X).converged_
+
+
+CLOSE = "rounding errors of float32 may decide labels. Convert the data to float64"
+DIRECTIONAL = [
+    KernelKMeans(3, kernel="cosine", random_state=0),
+    KernelKMeans(3, kernel="linear", random_state=0),
+    HypersphericalKMeans(3, kernel="cosine", centers="intrinsic", random_state=0),
+    GeodesicMixture(3, kernel="cosine", density="von-mises-fisher", random_state=0),
+]
+
+
+def three_close_clusters(distance, n):
+    """Return unit vectors in three clusters that lie close together, and their labels."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=n)
+    center, *corners = np.eye(16)[:4]
+    X = center + distance * np.array(corners)[labels]
+    X += 0.05 * distance * rng.standard_normal((n, 16))
+    return X / np.linalg.norm(X, axis=1, keepdims=True), labels
+
+
+@pytest.mark.parametrize("n", [40, 1000])
+@pytest.mark.parametrize("model", DIRECTIONAL, ids=repr)
+@pytest.mark.parametrize("distance", [1e-3, 3e-4, 1e-4, 1e-5])
+def test_float32_is_never_wrong_without_a_warning(model, distance, n):
+    X, labels = three_close_clusters(distance, n)
+    model = clone(model).fit(X)
+    assert same_partition(model.labels_, labels)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        single = clone(model).fit(X.astype(np.float32))
+    warned = any(CLOSE in str(each.message) for each in caught)
+    assert warned or same_partition(single.labels_, labels)
+    assert warned or distance > 1e-4
+    if distance == 1e-5 and isinstance(model, KernelKMeans):
+        with pytest.warns(UserWarning, match=CLOSE):
+            model.predict(X.astype(np.float32))
+
+
+@pytest.mark.parametrize("model", DIRECTIONAL, ids=repr)
+def test_ordinary_float32_directions_are_not_warned_about(model):
+    X, labels = three_close_clusters(0.1, 1000)
+    single = clone(model).fit(X.astype(np.float32))
+    assert same_partition(single.labels_, labels)
+    assert same_partition(single.predict(X.astype(np.float32)), labels)

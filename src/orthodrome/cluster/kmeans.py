@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, replace
 from typing import Any, Self
@@ -55,6 +56,7 @@ class _Attributes(AnchorAttributes):
     cluster_centers_: NDArray[Any]
     _centers_are_inputs_: bool
     _masses_: Floats | None = None
+    _separation_: float = math.inf
 
 
 @with_parameters
@@ -142,6 +144,7 @@ class CenterClustering(
             )
         self._masses_ = None
         self.__dict__.update(attributes)
+        geometries.warn_if_close(self._separation_, rows.dtype, owner)
         nearest = self._distances(order_only=True).nearest
         labels = expand_to_all_rows(labels, canonical, lambda new: nearest(rows.take(new), 0))
         self.labels_ = rows.as_dask(labels) if isinstance(rows, DaskRows) else labels
@@ -187,6 +190,7 @@ class CenterClustering(
                 batch = rows.weighted(sample_weight, owner)
                 with single_threaded_blas():
                     self.__dict__.update(geometries.updated_centers(self, batch))
+                geometries.warn_if_close(self._separation_, rows.dtype, owner)
                 self.labels_ = rows.map(self._distances(order_only=True).nearest)
         return self
 
@@ -205,7 +209,9 @@ class CenterClustering(
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._new_rows(X).map(self._distances(order_only=True).nearest)
+        rows = self._new_rows(X)
+        geometries.warn_if_close(self._separation_, rows.dtype, type(self).__name__)
+        return rows.map(self._distances(order_only=True).nearest)
 
     def transform(self, X: Data) -> NDArray[Any]:
         """Return the distance of each point from each centre.

@@ -72,7 +72,14 @@ from ..sphere.von_mises_fisher import (
     updated_mixture,
 )
 from .base import MAX_N_INIT, ClusterFitMixin, check_n_clusters
-from .centers import Start, best_run, plan_of_coordinates, reads_blocks
+from .centers import (
+    Start,
+    best_run,
+    plan_of_coordinates,
+    reads_blocks,
+    separation_of,
+    warn_if_close,
+)
 
 # Fraction of the progress bar for kernel PGA and the initial labels.
 _PGA_FRACTION = 0.5
@@ -427,7 +434,8 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             points = view.points
             # chords, because antipodal points have no mean on the sphere
             options = {"sphere": False, "max_iter": 1 if init == "random" else _MAX_LLOYD_ITER}
-            centers = best_run(view, start, options).centers
+            run = best_run(view, start, options)
+            centers = run.centers
             masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=False))
             progress.advance(_PGA_FRACTION, "k-means")
             bound = max_resultant_length(masses, sums, self.reg_covar)
@@ -441,6 +449,10 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         evaluate = self._evaluation("labels", best.mixture)
         found = in_memory(points.rows.map(partial(evaluate.of_rows, points.by)))
         labels = self._set_fitted(best, found)
+        # rounding errors may let EM start from wrong clusters, or from wrong concentrations
+        spreads = np.divide(run.scatters, run.masses, out=np.zeros(k), where=run.masses > 0)
+        separation = min(separation_of(run), 4 * float(spreads.min()))
+        warn_if_close(separation, rows.dtype, owner)
         self.concentrations_ = self._mixture_.concentrations
         new_labels = self._direction_map("labels")
         found = expand_to_all_rows(labels, canonical, lambda new: new_labels(rows.take(new), 0))
