@@ -21,8 +21,9 @@ _ONE_THREAD_ROWS = 400
 _ONE_THREAD_ENTRIES = 200_000
 # Number of columns that LAPACK reduces at once; the smaller one up to _ONE_THREAD_ROWS rows.
 _SMALL_BLOCK, _BLOCK = 8, 32
-# Besides two for each pair, the number of first rows of a tridiagonal matrix that usually suffice.
-_FIRST_ROWS = 32
+# Besides two for each pair, the number of first rows of a tridiagonal matrix that often suffice.
+# They are doubled, if necessary, up to this fraction of all rows.
+_FIRST_ROWS, _MAX_FRACTION = 32, 0.7
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -134,9 +135,9 @@ def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tupl
     n, couplings = len(diagonal), np.abs(off_diagonal)
     bounds = diagonal[1:] + couplings
     bounds[:-1] += couplings[1:]
-    for m in (2 * k + _FIRST_ROWS, n):
-        if m > n:
-            continue
+    m = 2 * k + _FIRST_ROWS
+    while True:
+        m = m if m < _MAX_FRACTION * n else n
         values, vectors = scipy.linalg.eigh_tridiagonal(
             diagonal[:m],
             off_diagonal[: m - 1],
@@ -146,8 +147,8 @@ def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tupl
             check_finite=False,
         )
         if m == n or len(values) < k:
-            break
+            return values, vectors
         residual = couplings[m - 1] * np.abs(vectors[-1]).max()
         if residual <= _EPS * np.abs(values[-1]) and bounds[m - 1 :].max() < values[0]:
-            break
-    return values, vectors
+            return values, vectors
+        m *= 2

@@ -86,7 +86,7 @@ class TiledGram(GramOperator):
         Vt = np.ascontiguousarray(V.T)
 
         def partial_product(worker: int, n_workers: int) -> Array:
-            scratch = np.empty(TILE * TILE, dtype=self.dtype)
+            scratch = np.empty(TILE * TILE, dtype=self.dtype) if self.recomputes else None
             product = np.zeros((Vt.shape[0], self.shape[0]), dtype=dtype)
             for index in range(worker, len(self._corners), n_workers):
                 i, j = self._corners[index]
