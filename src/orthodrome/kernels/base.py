@@ -421,13 +421,19 @@ def rectangular_block(
     block = np.empty((len(a), len(b)), dtype=block_dtype(a, b))
     starts = [(i, j) for i in range(0, len(a), TILE) for j in range(0, len(b), TILE)]
     tiles = [(slice(i, i + TILE), slice(j, j + TILE)) for i, j in starts if j >= i or not symmetric]
+    in_place = len(b) <= TILE and not symmetric  # tiles are contiguous parts of the block
 
     def evaluate_tiles(worker: int, n_workers: int) -> None:
-        buffer = np.empty(TILE * TILE, dtype=block.dtype)
+        buffer = None if in_place else np.empty(TILE * TILE, dtype=block.dtype)
         for rows, columns in tiles[worker::n_workers]:
             left, right = a[rows], b[columns]
-            out = buffer[: len(left) * len(right)].reshape(len(left), len(right))
+            if buffer is None:
+                out = block[rows]
+            else:
+                out = buffer[: len(left) * len(right)].reshape(len(left), len(right))
             tile = kernel.evaluate(left, right, out)
+            if in_place and tile is out:
+                continue
             if symmetric and rows == columns:  # the two halves may be rounded differently
                 tile = np.where(np.tri(len(tile), k=-1, dtype=bool), tile.T.conj(), tile)
             elif symmetric:
