@@ -64,7 +64,7 @@ class Dense(Solver):
         # the 1-norm is an upper bound of the absolute values of the eigenvalues
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
         with single_threaded_blas() if n <= _ONE_THREAD_ROWS else nullcontext():
-            found = _largest(matrix, k) if k < n else None
+            found = largest(matrix, k) if k < n else None
             if found is None:
                 matrix = operator.toarray() if k < n else matrix
                 found = scipy.linalg.eigh(
@@ -88,7 +88,7 @@ class Dense(Solver):
         )
 
 
-def _largest(matrix: Array, k: int) -> tuple[Array, Array] | None:
+def largest(matrix: Array, k: int) -> tuple[Array, Array] | None:
     """Return the k largest eigenvalues, ascending, with their vectors; overwrite the matrix.
 
     These are the steps of LAPACK's ``syevr``, but with :func:`_largest_tridiagonal` for the

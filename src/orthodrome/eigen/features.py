@@ -11,6 +11,7 @@ import scipy.linalg
 
 from .._core.types import Floats
 from ..coordinates.blocks import Block
+from .dense import largest
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,12 @@ def feature_axes(
     `eps` times the largest, may be a rounding error: it is set to 0, and so is its axis. If k
     exceeds r, zeros are appended. `eps` is the machine epsilon of the features.
     """
-    # this driver is the most accurate for eigenvalues near 0
-    values, axes = scipy.linalg.eigh(covariance, driver="evd")
-    values, axes = values[::-1], axes[:, ::-1]
+    found = None
+    if isinstance(n_components, numbers.Integral) and n_components < len(covariance):
+        found = largest(np.array(np.asarray_chkfinite(covariance)), int(n_components))
+    if found is None:  # this driver is the most accurate for eigenvalues near 0
+        found = scipy.linalg.eigh(covariance, driver="evd")
+    values, axes = found[0][::-1], found[1][:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))
     nonzero = values > floor
     values, axes = np.where(nonzero, values, 0.0), axes * nonzero
