@@ -10,11 +10,12 @@ import numpy as np
 from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
 from .._core.kinds import is_dask_array
 from .._core.random import one_seed
+from .._core.threads import VALUE_WORK, run_over_rows
 from .._core.types import Floats, Indices
 from ..gram import gram_operator
 from ..gram.factory import check_ready, prepared_points
 from ..kernels import Kernel, Precomputed
-from ..kernels.base import Prepared, rectangular_block, symmetric_block
+from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block, symmetric_block
 from ..rows import ArrayRows, DaskRows, Rows
 from .pivots import (
     RANK_TOLERANCE,
@@ -24,6 +25,7 @@ from .pivots import (
     independent_points,
     partial_cholesky,
     pivot_rows,
+    times_decoder,
     uniform_rows,
 )
 
@@ -38,6 +40,9 @@ _MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a giga
 _TESTED = 1024
 _TESTED_FIRST = 64
 _MAX_UNEVENNESS = 3.0
+
+# Number of kernel values in half a block of points. With more, the fit uses compiled loops.
+HALF_BLOCK = 2**17
 
 # Number of rows on which to test whether a kernel is positive definite.
 _SAMPLE = 128
@@ -214,6 +219,8 @@ class _Search:
             found = search._independent(points, numbers)
             return replace(found, indices=candidates[found.indices], choice="uniform: all rows")
         sample, counts = self.kernel.prepare(rows.take(tested[other])), counts[other]
+        if len(candidates) * self.count >= HALF_BLOCK:
+            sample = sample.among(COMPILED_PAIRS)
         for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
             found = search._independent(points[:size], numbers[:size])
             factor = search._unevenness(sample, counts, found)
@@ -240,7 +247,7 @@ class _Search:
     def _features(self, sample: Prepared, anchors: Anchors) -> Floats:
         """Return the features of a sample of points."""
         values = rectangular_block(self.kernel, sample, self.kernel.prepare(anchors.points))
-        return values.astype(np.float64) @ anchors.decoder * self.scale
+        return times_decoder(values.astype(np.float64), anchors.decoder) * self.scale
 
     def _unevenness(self, sample: Prepared, weights: Floats, anchors: Anchors) -> float:
         """Return how many times larger residuals are if points are drawn by residual.
@@ -248,9 +255,15 @@ class _Search:
         The comparison is with uniform draws. Both are averages over a sample of points. A residual
         within rounding error is 0.
         """
-        features = self._features(sample, anchors)
+
+        def captured(rows: slice) -> Floats:
+            features = self._features(sample[rows], anchors)
+            return np.einsum("ij,ij->i", features, features)
+
+        n, m = len(sample), len(anchors.decoder)
+        work = n * m * (VALUE_WORK + m / 2) if self.kernel.threadsafe else 0.0
         own = self.kernel.diagonal(sample).astype(np.float64) * self.scale
-        residual = own - np.einsum("ij,ij->i", features, features)
+        residual = own - np.concatenate(run_over_rows(captured, n, work=work))
         residual = np.where(residual > RANK_TOLERANCE[self.rows.dtype] * own, residual, 0.0)
         largest = float(residual.max())
         if largest == 0:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 from .._core.checks import RowError
@@ -15,12 +14,11 @@ from .._core.types import Array, Floats
 from .._core.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
-from .pivots import check_captured
+from .anchors import HALF_BLOCK, Anchors
+from .pivots import check_captured, times_decoder
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
-_BLOCK_BYTES = 2**22
-# Number of kernel values in half a block.
-_HALF_BLOCK = 2**18
+_BLOCK_BYTES = 2**21
 
 
 @dataclass(frozen=True)
@@ -97,7 +95,7 @@ class AnchorMap:
             given = points.coordinates
             values = given.toarray() if scipy.sparse.issparse(given) else given
         else:
-            if len(points) * len(self.anchors) >= _HALF_BLOCK:  # probably one of many blocks
+            if len(points) * len(self.anchors) >= HALF_BLOCK:  # probably one of many blocks
                 points = points.among(COMPILED_PAIRS)
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
@@ -182,10 +180,7 @@ class AnchorBlock(Block):
     @property
     def _unnormalized(self) -> Array:
         if self._projected is None:
-            # the decoder is an upper triangle, so this takes half as long as a general product
-            (multiply,) = scipy.linalg.get_blas_funcs(("trmm",), (self._values,))
-            triangle = self._decoder.astype(self.dtype, copy=False).T
-            self._projected = multiply(1.0, triangle, self._values.T, lower=1).T
+            self._projected = times_decoder(self._values, self._decoder)
         return self._projected
 
     @property

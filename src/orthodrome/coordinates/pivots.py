@@ -318,6 +318,13 @@ def _columns_needed(new: Floats, residual: Floats, weights: Floats, goal: float)
     return int(reached[0]) + 1 if len(reached) else len(new)
 
 
+def times_decoder(values: Array, decoder: Array) -> Array:
+    """Return values @ decoder; the decoder is an upper triangle, which halves the work."""
+    (multiply,) = scipy.linalg.get_blas_funcs(("trmm",), (values,))
+    triangle = decoder.astype(values.dtype, copy=False).T
+    return np.asarray(multiply(1.0, triangle, values.T, lower=1).T)
+
+
 def independent_points(matrix: Array, tol: float) -> tuple[Indices, Floats]:
     r"""Return linearly independent points that span all points, and the decoder for features.
 
