@@ -129,3 +129,14 @@ def test_dense_with_a_decaying_spectrum(copies, k):
     residuals = matrix @ pairs.vectors - pairs.vectors * pairs.values
     assert np.abs(residuals).max() <= bound
     check_orthonormal(pairs)
+
+
+def test_dense_with_a_large_value_late_in_the_tridiagonal_matrix():
+    """Rows 42 and 43 have an eigenvalue of 1.37 together, but at most 1 alone."""
+    k, n = 5, 300
+    diagonal, off_diagonal = np.full(n, 0.01), np.zeros(n - 1)
+    diagonal[:k] = [1.5, 1.4, 1.3, 1.2, 1.1]
+    diagonal[41:43], off_diagonal[41] = (1.0, 0.38), 0.6
+    matrix = np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1)
+    pairs = leading(matrix, k, solver="dense")
+    np.testing.assert_allclose(pairs.values, np.linalg.eigvalsh(matrix)[: -k - 1 : -1], rtol=1e-13)

@@ -14,7 +14,7 @@ from .._core.types import Array, Floats
 from .._core.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
-from .anchors import HALF_BLOCK, Anchors
+from .anchors import HALF_BLOCK
 from .pivots import check_captured, times_decoder
 
 # Bytes of kernel values per block and thread; they should fit in a cache.

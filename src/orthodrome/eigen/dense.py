@@ -129,12 +129,11 @@ def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tupl
 
     ``syevr`` computes a part of the eigenvalues by bisection, which takes twice as long. The
     tridiagonal matrix is that of Lanczos' method. If the spectrum decays, its first rows suffice:
-    the last entries of their eigenvectors bound the residuals, and the disks of Gershgorin all
-    other eigenvalues. The vectors are then returned without the other rows, which are 0.
+    the last entries of their eigenvectors bound the residuals, and a Sturm count of the whole
+    matrix shows whether other eigenvalues are as large. The vectors are then returned without the
+    other rows, which are 0.
     """
-    n, couplings = len(diagonal), np.abs(off_diagonal)
-    bounds = diagonal[1:] + couplings
-    bounds[:-1] += couplings[1:]
+    n = len(diagonal)
     m = 2 * k + _FIRST_ROWS
     while True:
         m = m if m < _MAX_FRACTION * n else n
@@ -148,7 +147,18 @@ def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tupl
         )
         if m == n or len(values) < k:
             return values, vectors
-        residual = couplings[m - 1] * np.abs(vectors[-1]).max()
-        if residual <= _EPS * np.abs(values[-1]) and bounds[m - 1 :].max() < values[0]:
+        error = _EPS * abs(values[-1])
+        converged = np.abs(off_diagonal[m - 1] * vectors[-1]).max() <= error
+        if converged and _count_above(values[0] - 4 * error, diagonal, off_diagonal) == k:
             return values, vectors
         m *= 2
+
+
+def _count_above(bound: float, diagonal: Floats, off_diagonal: Floats) -> int:
+    """Return how many eigenvalues of a tridiagonal matrix are larger than a bound."""
+    top = abs(bound) + np.abs(diagonal).max() + 2 * np.abs(off_diagonal).max()
+    # stebz counts by Sturm sequences; with this tolerance it stops before the bisection
+    count, *_ = scipy.linalg.lapack.dstebz(
+        diagonal, off_diagonal, 1, bound, top, 1, 1, 4 * top, b"B"
+    )
+    return int(count)
