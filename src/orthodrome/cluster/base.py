@@ -54,7 +54,7 @@ def warn_if_fewer(n_found: int, n_requested: int, owner: str) -> None:
     if n_found < n_requested:
         warn_user(
             f"{owner} found {n_found} of n_clusters={n_requested} clusters: the data have no more "
-            "distinct points, or the kernel cannot separate more. Reduce n_clusters, or "
-            "choose another scale (sigma) of the kernel.",
+            "distinct points, or the kernel cannot separate more. Reduce n_clusters, choose "
+            "another scale (sigma) of the kernel, or convert float32 data to float64.",
             ConvergenceWarning,
         )

@@ -47,6 +47,9 @@ from .base import GRAM_FRACTION, warn_if_fewer
 # most this many machine epsilons. Labels were still right at 12, and wrong at 2.
 _MIN_SEPARATION = 32 * float(np.finfo(np.float32).eps)
 
+# Number of products of centers that are computed at once.
+_BLOCK_VALUES = 2**20
+
 # Size of the sample from which runs on coordinates start.
 _MIN_SAMPLE, _SAMPLE_PER_CLUSTER = 4096, 64
 
@@ -322,8 +325,6 @@ def fit_centers(
         separation = separation_of(best)
     elif needs_gram:
         separation = _separation_in_gram(best, view)
-    if needs_gram and start.reseed and len(kept) < plan.k:  # distinct points seem to coincide
-        separation = 0.0
     found = {
         "_separation_": separation,
         "_masses_": best.masses[kept] if own and isinstance(best, VectorRun) else None,
@@ -345,27 +346,35 @@ def separation_of(run: VectorRun) -> float:
 
 def _separation(centers: Floats) -> float:
     """Return the smallest squared distance of centers, relative to their squared lengths."""
-    squares = np.vecdot(centers, centers)
-    sums = squares[:, None] + squares
-    return _smallest_ratio(sums - 2 * centers @ centers.T, sums)
+    squares, separation = np.vecdot(centers, centers), math.inf
+    step = max(1, _BLOCK_VALUES // max(1, len(centers)))
+    for first in range(0, len(centers), step):
+        block = slice(first, first + step)
+        sums = squares[block, None] + squares
+        squared = sums - 2 * centers[block] @ centers.T
+        separation = min(separation, _smallest_ratio(squared, sums, first))
+    return separation
 
 
 def _separation_in_gram(run: Run, view: View) -> float:
     """Return the separation of centers that are known by their distances from the points.
 
-    The mean of ‖x - b‖² - ‖x - a‖² over the points x of cluster a is ‖b - a‖².
+    The mean of ‖x - b‖² - ‖x - a‖² over the points x of cluster a is ‖b - a‖². On the sphere, the
+    same holds approximately for clusters that are small and close together.
     """
     found, labels = np.unique(run.labels, return_inverse=True)
-    members = (labels == np.arange(len(found))[:, None]) * view.weights
-    members /= members.sum(axis=1, keepdims=True)
-    means, diagonal = members @ run.squared[:, found], members @ view.diagonal
-    return _smallest_ratio(means - np.diag(means)[:, None], diagonal[:, None] + diagonal)
+    n = len(labels)
+    members = scipy.sparse.csr_array((view.weights, (labels, np.arange(n))), (len(found), n))
+    masses = members.sum(axis=1)[:, None]
+    means = members @ run.squared[:, found] / masses
+    diagonal = members @ view.diagonal[:, None] / masses
+    return _smallest_ratio(means - np.diag(means)[:, None], diagonal + diagonal.T)
 
 
-def _smallest_ratio(squared: Floats, sums: Floats) -> float:
-    """Return the smallest ratio off the diagonal; infinite for a single center."""
+def _smallest_ratio(squared: Floats, sums: Floats, first: int = 0) -> float:
+    """Return the smallest ratio of rows from `first` on, off the diagonal; infinite if none."""
     ratios = np.divide(squared, sums, out=np.full_like(squared, np.inf), where=sums > 0)
-    np.fill_diagonal(ratios, np.inf)
+    np.fill_diagonal(ratios[:, first:], np.inf)
     return float(ratios.min())
 
 

@@ -435,11 +435,10 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
             # chords, because antipodal points have no mean on the sphere
             options = {"sphere": False, "max_iter": 1 if init == "random" else _MAX_LLOYD_ITER}
             run = best_run(view, start, options)
-            centers = run.centers
-            masses, sums, *_ = points.rows.reduce(Assignment(points.by, centers, sphere=False))
+            masses, sums, *_ = points.rows.reduce(Assignment(points.by, run.centers, sphere=False))
             progress.advance(_PGA_FRACTION, "k-means")
             bound = max_resultant_length(masses, sums, self.reg_covar)
-            first = mixture_of(masses, sums, bound, centers)
+            first = mixture_of(masses, sums, bound, run.centers)
             best = fit_directions(
                 points, first, max_length=bound, tol=self.tol, max_iter=self.max_iter
             )
@@ -450,9 +449,10 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         found = in_memory(points.rows.map(partial(evaluate.of_rows, points.by)))
         labels = self._set_fitted(best, found)
         # rounding errors may let EM start from wrong clusters, or from wrong concentrations
-        spreads = np.divide(run.scatters, run.masses, out=np.zeros(k), where=run.masses > 0)
-        separation = min(separation_of(run), 4 * float(spreads.min()))
-        warn_if_close(separation, rows.dtype, owner)
+        several = np.bincount(run.labels, minlength=k) > 1
+        spread = np.min(run.scatters[several] / run.masses[several], initial=np.inf)
+        # a diameter is twice as long as a distance from the center
+        warn_if_close(min(separation_of(run), 4 * float(spread)), rows.dtype, owner)
         self.concentrations_ = self._mixture_.concentrations
         new_labels = self._direction_map("labels")
         found = expand_to_all_rows(labels, canonical, lambda new: new_labels(rows.take(new), 0))

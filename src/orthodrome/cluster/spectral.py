@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -292,7 +292,7 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
             progress.advance(1.0, "k-means")
         fit.warn()
         self.__dict__.update(fit.attributes)
-        embed = self._embedding()
+        embed = self._embedding(rows.dtype)
         embedding = expand_to_all_rows(fit.points, canonical, lambda new: embed(rows.take(new)))
         nearest = partial(_nearest, self.cluster_centers_)
         labels = expand_to_all_rows(fit.labels, canonical, lambda new: nearest(embedding[new]))
@@ -419,12 +419,12 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
                 f"{type(self).__name__} compares new rows with all training rows, which are a "
                 "dask array. Pass the new rows in memory, or fit with solver='nystroem'."
             )
-        return rows.map(self._embedding())
+        return rows.map(self._embedding(rows.dtype))
 
-    def _embedding(self) -> _Embedding:
+    def _embedding(self, dtype: np.dtype[Any]) -> _Embedding:
         """Return the map from blocks of rows to the embedding."""
         anchors = Anchors(self.X_fit_, self._columns_, self._decoder_)  # type: ignore[arg-type]
-        return _Embedding(self.kernel_, anchors, self.extension_, self._mean_diagonal_)
+        return _Embedding(self.kernel_, anchors, self.extension_, self._mean_diagonal_, dtype)
 
     def predict(self, X: Data) -> NDArray[Any]:
         """Return the index of the nearest centre in the embedding for each point.
@@ -453,12 +453,21 @@ class _Embedding:
     fitted: Anchors  # the fitted points; without anchors, the decoder is None
     extension: Any
     mean_diagonal: float
+    dtype: np.dtype[Any]
+
+    @cached_property
+    def to_features(self) -> AnchorMap:
+        kernel, fitted = self.kernel, self.fitted
+        return AnchorMap(kernel, fitted.prepared(kernel), fitted.decoder, self.dtype)
+
+    @property
+    def rows_at_once(self) -> int:
+        return 2048 if self.fitted.decoder is None else self.to_features.rows_at_once
 
     def __call__(self, rows: Any, start: int = 0) -> NDArray[Any]:
         kernel, fitted = self.kernel, self.fitted
         if fitted.decoder is not None:
-            to_features = AnchorMap(kernel, fitted.prepared(kernel), fitted.decoder, rows.dtype)
-            block = to_features.block(rows)
+            block = self.to_features.block(rows)
             return self.extension(block, block.captured).astype(rows.dtype, copy=False)
         if fitted.points is None:
             rows = rows[:, fitted.indices]
