@@ -53,3 +53,9 @@ def test_auto_says_what_it_takes_and_why(n, k, solver, word):
     assert choice.solver == solver
     assert word in choice.reason
     assert str(n) in choice.reason
+
+
+def test_zeros_print_nothing(capfd):
+    pairs = leading(np.zeros((100, 100)), 3, solver="dense")
+    np.testing.assert_array_equal(pairs.values, 0)
+    assert capfd.readouterr() == ("", "")

@@ -64,7 +64,7 @@ class Dense(Solver):
         # the 1-norm is an upper bound of the absolute values of the eigenvalues
         scale = float(scipy.linalg.norm(matrix, 1, check_finite=False))
         with single_threaded_blas() if n <= _ONE_THREAD_ROWS else nullcontext():
-            found = largest(matrix, k) if k < n else None
+            found = largest_pairs(matrix, k) if k < n else None
             if found is None:
                 matrix = operator.toarray() if k < n else matrix
                 found = scipy.linalg.eigh(
@@ -88,7 +88,7 @@ class Dense(Solver):
         )
 
 
-def largest(matrix: Array, k: int) -> tuple[Array, Array] | None:
+def largest_pairs(matrix: Array, k: int) -> tuple[Array, Array] | None:
     """Return the k largest eigenvalues, ascending, with their vectors; overwrite the matrix.
 
     These are the steps of LAPACK's ``syevr``, but with :func:`_largest_tridiagonal` for the
@@ -157,6 +157,8 @@ def _largest_tridiagonal(diagonal: Floats, off_diagonal: Floats, k: int) -> tupl
 def _count_above(bound: float, diagonal: Floats, off_diagonal: Floats) -> int:
     """Return how many eigenvalues of a tridiagonal matrix are larger than a bound."""
     top = abs(bound) + np.abs(diagonal).max() + 2 * np.abs(off_diagonal).max()
+    if not bound < top:  # only for a matrix of zeros
+        return 0
     # stebz counts by Sturm sequences; with this tolerance it stops before the bisection
     count, *_ = scipy.linalg.lapack.dstebz(
         diagonal, off_diagonal, 1, bound, top, 1, 1, 4 * top, b"B"

@@ -11,7 +11,7 @@ import scipy.linalg
 
 from .._core.types import Floats
 from ..coordinates.blocks import Block
-from .dense import largest
+from .dense import largest_pairs
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ def feature_axes(
     """
     found = None
     if isinstance(n_components, numbers.Integral) and n_components < len(covariance):
-        found = largest(np.array(np.asarray_chkfinite(covariance)), int(n_components))
-    if found is None:  # this driver is the most accurate for eigenvalues near 0
+        found = largest_pairs(np.array(np.asarray_chkfinite(covariance)), int(n_components))
+    if found is None:  # all eigenvalues are needed, or are few
         found = scipy.linalg.eigh(covariance, driver="evd")
     values, axes = found[0][::-1], found[1][:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))

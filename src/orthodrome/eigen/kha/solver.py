@@ -103,7 +103,7 @@ class Hebbian(Solver):
     before the i-th. At each sample all gains are scaled down until
     :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`, with :math:`D_i = e^{\rho_i} \eta_i` and the
     coordinates y of the sample (see :func:`hebbian`). KHA/et with ``eigenvalue_updates="block"``
-    has 9 instead of 10, and sorts the components every 64 samples by :math:`\|A_i K'\|`, the spread
+    uses :math:`9/\lambda_i` instead of :math:`10/\lambda_i`, and sorts the components every 64 samples by :math:`\|A_i K'\|`, the spread
     of the data along them, so that no component displaces a later one. KHA/t uses a fraction of the
     largest of these gains for all components; KHA does the same without decay. KHA-SMD starts from
     :math:`\rho = 0` with :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps
