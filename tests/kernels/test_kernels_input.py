@@ -125,7 +125,7 @@ ERRORS = [
     (lambda: as_kernel(Gaussian), r"kernel=Gaussian is a class; write Gaussian\(\)"),
     *[(lambda thing=thing: as_kernel(thing), "kernel must be a Kernel") for thing in (None, 3, [])],
     # parameters; tests/hardening tries more values
-    (lambda: Matern(1e-301).fit(X), "nu of Matern must be at least .*; got 1e-301"),
+    (lambda: Matern(1e-301).fit(X), "nu of Matern must be a number >= .*, or infinity; got 1e-301"),
     (lambda: Power(2.1).fit(X), "beta of Power must be a finite number > 0 and <= 2; got 2.1"),
     # weights
     (lambda: Gaussian().fit(X, sample_weight=[1.0]), r"of Gaussian must have shape \(6,\)"),

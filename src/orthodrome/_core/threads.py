@@ -227,14 +227,18 @@ def single_threaded() -> Iterator[None]:
 
 
 def run_over_rows(
-    function: Callable[[slice], Result], n_rows: int, *, work: float = math.inf
+    function: Callable[[slice], Result],
+    n_rows: int,
+    *,
+    serial: bool = False,
+    work: float = math.inf,
 ) -> list[Result]:
     """Call ``function(rows)`` with one slice of rows per thread; return the results in order.
 
-    With little `work` (in multiply-adds) or few rows, there is one slice.
+    There is one slice if `serial` is set, with little `work` (in multiply-adds), or with few rows.
     """
 
     def one_slice(worker: int, n_workers: int) -> Result:
         return function(slice(n_rows * worker // n_workers, n_rows * (worker + 1) // n_workers))
 
-    return run_in_threads(one_slice, max(1, n_rows // 256), work=work)
+    return run_in_threads(one_slice, max(1, n_rows // 256), serial=serial, work=work)

@@ -41,8 +41,8 @@ _TESTED = 1024
 _TESTED_FIRST = 64
 _MAX_UNEVENNESS = 3.0
 
-# Number of kernel values in half a block of points. With more, the fit uses compiled loops.
-HALF_BLOCK = 2**17
+# With at least this many kernel values, half a block of points, compiled loops are faster.
+COMPILED_VALUES = 2**17
 
 # Number of rows on which to test whether a kernel is positive definite.
 _SAMPLE = 128
@@ -219,7 +219,7 @@ class _Search:
             found = search._independent(points, numbers)
             return replace(found, indices=candidates[found.indices], choice="uniform: all rows")
         sample, counts = self.kernel.prepare(rows.take(tested[other])), counts[other]
-        if len(candidates) * self.count >= HALF_BLOCK:
+        if len(candidates) * self.count >= COMPILED_VALUES:
             sample = sample.among(COMPILED_PAIRS)
         for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
             found = search._independent(points[:size], numbers[:size])
@@ -261,9 +261,9 @@ class _Search:
             return np.einsum("ij,ij->i", features, features)
 
         n, m = len(sample), len(anchors.decoder)
-        work = n * m * (VALUE_WORK + m / 2) if self.kernel.threadsafe else 0.0
+        threads: Any = {"serial": not self.kernel.threadsafe, "work": n * m * (VALUE_WORK + m / 2)}
         own = self.kernel.diagonal(sample).astype(np.float64) * self.scale
-        residual = own - np.concatenate(run_over_rows(captured, n, work=work))
+        residual = own - np.concatenate(run_over_rows(captured, n, **threads))
         residual = np.where(residual > RANK_TOLERANCE[self.rows.dtype] * own, residual, 0.0)
         largest = float(residual.max())
         if largest == 0:

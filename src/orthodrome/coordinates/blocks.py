@@ -14,7 +14,7 @@ from .._core.types import Array, Floats
 from .._core.unit import squared_radius
 from ..kernels import Kernel
 from ..kernels.base import COMPILED_PAIRS, Prepared, rectangular_block
-from .anchors import HALF_BLOCK
+from .anchors import COMPILED_VALUES
 from .pivots import check_captured, times_decoder
 
 # Bytes of kernel values per block and thread; they should fit in a cache.
@@ -95,7 +95,7 @@ class AnchorMap:
             given = points.coordinates
             values = given.toarray() if scipy.sparse.issparse(given) else given
         else:
-            if len(points) * len(self.anchors) >= HALF_BLOCK:  # probably one of many blocks
+            if len(points) * len(self.anchors) >= COMPILED_VALUES:  # probably one of many blocks
                 points = points.among(COMPILED_PAIRS)
             values = rectangular_block(self.kernel, points, self.anchors)
         if scale != 1.0:
@@ -121,7 +121,7 @@ class Block:
     lengths : ndarray of shape (n,) or 1.0
         Factors by which the vectors were divided.
     rows : array or None
-        The rows of the points, in a pass over rows.
+        The rows that the points were computed from; None if they are not known.
     """
 
     rows: Any = None

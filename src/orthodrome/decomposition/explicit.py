@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.canonical import Canonical
 from .._core.checks import RowError, rows_renumbered
+from .._core.kinds import check_in_memory
 from .._core.parameters import integer, optional, positive
 from .._core.progress import Progress, tracked
 from .._core.threads import single_threaded_blas
@@ -66,7 +67,7 @@ class PointFit:
 def unit_vectors(points: Floats) -> Floats:
     """Normalise coordinates; raise if a point has length 0."""
     lengths = np.linalg.norm(points, axis=1)
-    lost = lengths <= 1e-12
+    lost = ~(lengths > 1e-12) | ~np.isfinite(lengths)
     if lost.any():
         raise RowError(
             "Row {0} of X has no similarity to any training point of positive weight, so it "
@@ -99,6 +100,7 @@ class CoordinateFit(FitMixin):
 
     def _fit(self: Any, X: Any, sample_weight: ArrayLike | None) -> None:
         kernel, owner = self._kernel_object(), type(self).__name__
+        check_in_memory(X, self)
         rows: Any = as_rows(X, kernel, self).weighted(sample_weight, owner)
         if not isinstance(rows, ArrayRows):
             raise ValueError(

@@ -134,7 +134,7 @@ class TiledGram(GramOperator):
         if self.recomputes:
             return symmetric_block(self.kernel, self.points)
         if len(self._corners) == 1:
-            return self._tile(0, None).copy()
+            return np.array(self._tile(0, None))  # not a memory map
         return super().toarray()
 
     def diagonal(self) -> Array:

@@ -424,10 +424,10 @@ def rectangular_block(
     in_place = len(b) <= TILE and not symmetric  # tiles are contiguous parts of the block
 
     def evaluate_tiles(worker: int, n_workers: int) -> None:
-        buffer = None if in_place else np.empty(TILE * TILE, dtype=block.dtype)
+        buffer = np.empty(0 if in_place else TILE * TILE, dtype=block.dtype)
         for rows, columns in tiles[worker::n_workers]:
             left, right = a[rows], b[columns]
-            if buffer is None:
+            if in_place:
                 out = block[rows]
             else:
                 out = buffer[: len(left) * len(right)].reshape(len(left), len(right))

@@ -17,7 +17,7 @@ import scipy.special
 from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyval
 
-from .._core.checks import as_number, check_positive
+from .._core.checks import as_number, check_positive, invalid
 from .._core.types import Array, Floats, Indices
 from .bandwidth import Moments, mean_square, median_distance, numeric_scale, scale_from_rule
 from .base import (
@@ -670,11 +670,9 @@ class Matern(ScaledRadial):
         return root / self._scale()
 
     def _check_parameters(self) -> None:
-        if as_number(self.nu) == math.inf:
-            return
-        check_positive(self.nu, "nu", "Matern")
-        if self.nu < _MIN_ORDER:
-            raise ValueError(f"nu of Matern must be at least {_MIN_ORDER:g}; got {self.nu!r}.")
+        number = as_number(self.nu)  # infinite also for integers that are too large for a float
+        if not number >= _MIN_ORDER or (math.isinf(number) and isinstance(self.nu, int)):
+            raise invalid("nu", "Matern", f"a number >= {_MIN_ORDER:g}, or infinity", self.nu)
 
     def _apply_profile(self, block: Array, loops: Any) -> None:
         if loops is None or self.nu not in _POLYNOMIALS:

@@ -325,8 +325,7 @@ class BatchRows(_LocalRows):
             def run_worker(rows: slice, start: int = start, block: Any = block) -> Any:
                 return worker([(start + rows.start, block[rows])])
 
-            n = block.shape[0]
-            yield from [run_worker(slice(0, n))] if self.serial else run_over_rows(run_worker, n)
+            yield from run_over_rows(run_worker, block.shape[0], serial=self.serial)
         self._checked()
 
     def _checked(self) -> RowCheck:
