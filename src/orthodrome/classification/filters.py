@@ -247,7 +247,7 @@ class Truncation:
         Number of leading components. If an eigenvalue is within rounding error, its component has
         practically no effect.
     n_folds : int, default=5
-        Number of folds for :meth:`left_out_by_folds`, at most the number of points.
+        Number of folds for :meth:`left_out`, at most the number of points.
     """
 
     n_components: int
@@ -259,7 +259,7 @@ class Truncation:
         gains[:, self.n_components :] = 0.0
         return gains
 
-    def left_out_by_folds(self, group: Any, alphas: Floats) -> Floats:
+    def left_out(self, group: Any, alphas: Floats) -> Floats:
         """Return the residual of each point of a ClassGroup from the other folds, (G, n, A).
 
         This replaces leave-one-out, which has no closed form. Fold i holds the points i,

@@ -183,7 +183,7 @@ class PerTurbo(ClassResidualClassifier):
         if self.n_components is not None:
             alpha = 0.0 if isinstance(self.alpha, str) else self.alpha
             kept = Truncation(self.n_components)
-            rules = replace(rules, alpha=alpha, filter=kept, left_out=kept.left_out_by_folds)
+            rules = replace(rules, alpha=alpha, filter=kept, left_out=kept.left_out)
         if not self.geodesic:
             return rules
         return replace(

@@ -100,19 +100,19 @@ class Hebbian(Solver):
     -----
     Automatic gains: :math:`\eta_i = \min(10/\lambda_i, 2/\bar k_i) \cdot l/(t+l)`, where
     :math:`\bar k_i` is the mean :math:`\bar k` of k'(x, x) minus the contribution of the components
-    before the i-th. At each sample all gains are scaled down until
-    :math:`\max_i D_i \sum_{j \le i} y_j^2 \le 1`, with :math:`D_i = e^{\rho_i} \eta_i` and the
-    coordinates y of the sample (see :func:`hebbian`). KHA/et with ``eigenvalue_updates="block"``
-    uses :math:`9/\lambda_i` instead of :math:`10/\lambda_i`, and sorts the components every 64 samples by :math:`\|A_i K'\|`, the spread
-    of the data along them, so that no component displaces a later one. KHA/t uses a fraction of the
-    largest of these gains for all components; KHA does the same without decay. KHA-SMD starts from
-    :math:`\rho = 0` with :math:`\mu = 0.2/\bar k`, which decays like the gains, and keeps
-    :math:`|\rho| \le 1.5`. A good start needs smaller gains. Good starts are "pilot", "nystroem",
-    and an `initial` that is better than a random start. For these, t does not start at 0 but at the
-    equivalent of 3 to 1000 passes: the smaller the residual of the start, the larger the first t.
-    Results do not depend on the scale of the kernel. If a pass diverges, it is undone and repeated
-    with half the gains, with a warning. With a number for `eta0`, a run that diverges ends after
-    the last good pass.
+    before the i-th. At each sample all gains are scaled down until :math:`\max_i D_i \sum_{j \le i}
+    y_j^2 \le 1`, with :math:`D_i = e^{\rho_i} \eta_i` and the coordinates y of the sample (see
+    :func:`hebbian`). KHA/et with ``eigenvalue_updates="block"`` uses :math:`9/\lambda_i` instead of
+    :math:`10/\lambda_i`, and sorts the components every 64 samples by :math:`\|A_i K'\|`, the
+    spread of the data along them, so that no component displaces a later one. KHA/t uses a fraction
+    of the largest of these gains for all components; KHA does the same without decay. KHA-SMD
+    starts from :math:`\rho = 0` with :math:`\mu = 0.2/\bar k`, which decays like the gains, and
+    keeps :math:`|\rho| \le 1.5`. A good start needs smaller gains. Good starts are "pilot",
+    "nystroem", and an `initial` that is better than a random start. For these, t does not start at
+    0 but at the equivalent of 3 to 1000 passes: the smaller the residual of the start, the larger
+    the first t. Results do not depend on the scale of the kernel. If a pass diverges, it is undone
+    and repeated with half the gains, with a warning. With a number for `eta0`, a run that diverges
+    ends after the last good pass.
 
     References
     ----------
