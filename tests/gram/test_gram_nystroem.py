@@ -1,5 +1,7 @@
 """Partial Cholesky factors, and features from anchors."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -10,7 +12,7 @@ from orthodrome.coordinates import anchors as anchors_module
 from orthodrome.coordinates.blocks import AnchorMap
 from orthodrome.coordinates.pivots import pivot_rows
 from orthodrome.gram import DenseGram, gram_operator
-from orthodrome.kernels import Gaussian, Linear, Polynomial, Power, Sigmoid
+from orthodrome.kernels import Gaussian, Linear, Normalized, Polynomial, Power, Sigmoid
 
 every_way = pytest.mark.parametrize("way", ["rpcholesky", "uniform", "k-means++", "auto"])
 
@@ -193,16 +195,33 @@ def uneven_by_definition(kernel, X, anchors):
 def test_auto_draws_uniformly_where_that_is_as_good(X, way):
     kernel = Gaussian().fit(X)
     for seed in range(3):
-        found, repeated, expected = (
+        found, repeated, uniform, pivots = (
             choose_anchors(kernel, X, 96, anchors=anchors, random_state=seed)
-            for anchors in ("auto", "auto", way)
+            for anchors in ("auto", "auto", "uniform", "rpcholesky")
         )
         assert found.choice.startswith(f"{way}: residuals are uneven by a factor of ")
-        assert expected.choice == way
-        for other in (repeated, expected):
-            np.testing.assert_array_equal(found.indices, other.indices)
-        uniform = choose_anchors(kernel, X, 96, anchors="uniform", random_state=seed)
+        np.testing.assert_array_equal(found.indices, repeated.indices)
+        assert np.array_equal(found.indices, pivots.indices) == (way == "rpcholesky")
         assert (uneven_by_definition(kernel, X, uniform) > 3) == (way == "rpcholesky")
+
+
+def test_auto_draws_by_residual_among_equal_rows():
+    X = np.tile(round_group(200), (3, 1))
+    kernel = Gaussian().fit(X)
+    found = choose_anchors(kernel, X, 60, anchors="auto", random_state=0)
+    assert found.choice == "rpcholesky: uniform anchors depend on each other"
+    assert len(np.unique(found.indices % 200)) == 60
+
+
+@pytest.mark.parametrize("anchors", ["auto", "rpcholesky", "uniform", [5, 17, 250]])
+def test_errors_name_the_row_of_the_caller(anchors, monkeypatch):
+    monkeypatch.setattr("orthodrome.coordinates.anchors._CANDIDATES", 100)
+    X = spread(300)
+    kernel = Normalized("linear").fit(X)
+    X[17:200] = 0.0
+    with pytest.raises(ValueError, match="cannot normalise row") as caught:
+        choose_anchors(kernel, X, 80, anchors=anchors, random_state=0)
+    assert 17 <= int(re.search(r"row (\d+)", str(caught.value))[1]) < 200
 
 
 def test_auto_finds_every_small_group():

@@ -351,8 +351,7 @@ def check_gram(name, kernel="Gaussian", dtype=np.float64, seed=0):
         warnings.simplefilter("ignore", UserWarning)
         values = clone(chosen).fit(given.X)
     matrix = replace(given, X=values(given.X), new=values(given.new, given.X))
-    drawn = each.order == BITS and "n_anchors" in each.options
-    more = {"n_anchors": each.n} if drawn else {}  # use all rows: draws differ
+    more = {"n_anchors": each.n} if "n_anchors" in each.options else {}  # all rows: draws differ
     both = fits(kernel, (each("precomputed", **more), matrix), (each(chosen, **more), given))
     if both is None:
         return

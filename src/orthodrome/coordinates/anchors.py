@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._core.checks import check_integer, check_positive, check_random_state, check_sample_weight
+from .._core.checks import (
+    check_integer,
+    check_positive,
+    check_random_state,
+    check_sample_weight,
+    rows_renumbered,
+)
 from .._core.kinds import is_dask_array
 from .._core.random import one_seed
 from .._core.threads import VALUE_WORK, run_over_rows
@@ -122,10 +128,11 @@ def choose_anchors(
     candidates, to limit memory, but at least two per anchor. The rows are divided into intervals
     of equal weight, and one candidate is drawn from each interval.
 
-    ``"auto"`` draws uniform anchors and computes the residuals of 1,024 other rows. It keeps these
-    anchors if the residuals are about even: drawn by residual, a row has on average at most 3 times
-    the residual of a row drawn uniformly. Otherwise it is rpcholesky, as with `tol`, and for
-    precomputed kernels.
+    ``"auto"`` draws uniform anchors, one from each of `n_anchors` intervals of equal weight, and
+    computes the residuals of 1,024 rows. It keeps these anchors if they are independent and the
+    residuals are about even: drawn by residual, a row has on average at most 3 times the residual
+    of a row drawn uniformly. Otherwise it is rpcholesky, as with `tol`, and for precomputed
+    kernels.
 
     Given points are converted to the precision of X.
 
@@ -201,7 +208,8 @@ class _Search:
             anchors = "rpcholesky"
         numbers = self._row_numbers(anchors)
         points = None if precomputed else self.rows.take(numbers)
-        return self._independent(points, numbers, anchors if named else "given")
+        with rows_renumbered(numbers):
+            return self._independent(points, numbers, anchors if named else "given")
 
     def _uniform_if_even(self) -> Anchors:
         """Choose uniform anchors, or others if residuals are uneven."""
@@ -211,25 +219,28 @@ class _Search:
         pool = self.rows.together(candidates)
         rows = DaskRows.of(pool) if is_dask_array(pool) else ArrayRows.of(pool)
         search = replace(self, rows=rows, weights=weights)
-        numbers = search._row_numbers("uniform")
+        # a row of weight 2 may be drawn twice, like two equal rows
+        numbers = random.permutation(rows.spread(self.count, weights, random)[0])
         points = rows.take(numbers)
         tested, counts = rows.spread(_TESTED, weights)
-        other = (counts > 0) & ~np.isin(tested, numbers)
-        if not other.any():  # all rows of positive weight are anchors
-            found = search._independent(points, numbers)
-            return replace(found, indices=candidates[found.indices], choice="uniform: all rows")
-        sample, counts = self.kernel.prepare(rows.take(tested[other])), counts[other]
+        with rows_renumbered(candidates[tested]):
+            sample = self.kernel.prepare(rows.take(tested))
         if len(candidates) * self.count >= COMPILED_VALUES:
             sample = sample.among(COMPILED_PAIRS)
         for size in sorted({min(_TESTED_FIRST, len(numbers)), len(numbers)}):
-            found = search._independent(points[:size], numbers[:size])
+            with rows_renumbered(candidates[numbers]):
+                found = search._independent(points[:size], numbers[:size])
             factor = search._unevenness(sample, counts, found)
             if factor > _MAX_UNEVENNESS:
                 break
-        way = "uniform" if factor <= _MAX_UNEVENNESS else "rpcholesky"
-        found = found if way == "uniform" else search.among_rows(way)
         why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
-        return replace(found, indices=candidates[found.indices], choice=f"{way}: {why}")
+        if factor <= _MAX_UNEVENNESS and len(found.indices) < self.count:
+            why = "uniform anchors depend on each other"
+        elif factor <= _MAX_UNEVENNESS:
+            return replace(found, indices=candidates[found.indices], choice=f"uniform: {why}")
+        with rows_renumbered(candidates):
+            found = search.among_rows("rpcholesky")
+        return replace(found, indices=candidates[found.indices], choice=f"rpcholesky: {why}")
 
     def _independent(self, points: Any, indices: Any, choice: str = "given") -> Anchors:
         """Return the linearly independent ones of points, which may be rows, as anchors."""
@@ -269,7 +280,8 @@ class _Search:
         if largest == 0:
             return 1.0
         residual /= largest  # squares of large or small residuals would overflow or underflow
-        return float(weights @ residual**2) * float(weights.sum()) / float(weights @ residual) ** 2
+        weights = weights / weights.sum()
+        return float(weights @ residual**2) / float(weights @ residual) ** 2
 
     def check_on_sample(self, anchors: Anchors) -> None:
         """Raise if the kernel is not positive definite on the anchors and a few other rows."""
@@ -304,7 +316,8 @@ class _Search:
         if anchors == "uniform" and not tol:  # no row is read
             return candidates[uniform_rows(count, counts, random)]
         storage = "auto" if precomputed else "recompute"
-        gram = gram_operator(self.kernel, self.rows.together(candidates), storage=storage)
+        with rows_renumbered(candidates):
+            gram = gram_operator(self.kernel, self.rows.together(candidates), storage=storage)
         if not tol:
             chosen = pivot_rows(gram, anchors, count, counts, random)
         else:
