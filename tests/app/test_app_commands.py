@@ -334,9 +334,12 @@ BAD = {
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
-    "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
+    "folds": (
+        ("classify", "trees.csv", *KIND, "--cv", "40"),
+        *(1, ["40 folds", "'ash (", "Use a smaller --cv, or --test"]),
+    ),
     "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv=2 or more", "--cv=1"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["only one class", "more rows"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["elm (1)", "more rows"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),
@@ -509,6 +512,15 @@ def test_folds_are_not_used_for_training(here, run):
     file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
     options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
     assert json.loads(run("classify", file, *options).out)["accuracy"] < 0.8
+
+
+def test_small_classes_are_named(here, run):
+    rows = [[k, "elm" if k < 2 else "ash"] for k in range(9)]
+    file = write_csv(here / "small.csv", ["a", "kind"], rows)
+    printed = run("classify", file, "--label", "kind", "--json").err
+    assert "fewer rows than the 5 folds: 'elm (2)'" in printed
+    assert "Use a smaller --cv, or --test." in printed
+    assert "least populated" not in printed
 
 
 def test_rows_of_an_unknown_class(trees, here, run):
