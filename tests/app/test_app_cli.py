@@ -61,6 +61,7 @@ def test_errors_while_the_program_starts(monkeypatch, capsys):
         (KeyboardInterrupt(), 130, "orthodrome: interrupted"),
         (MemoryError(), 1, "orthodrome: out of memory; `orthodrome info DATA` estimates"),
         (PermissionError(13, "Permission denied", "a/m"), 1, "orthodrome: Permission denied: a/m"),
+        (BrokenPipeError(32, "Broken pipe", "a/b"), 1, "orthodrome: Broken pipe: a/b"),
         (OSError(28, "No space left on device"), 1, "orthodrome: No space left on device"),
         (ValueError("two\n  lines"), 1, "orthodrome: two lines"),
         (ValueError(), 1, "orthodrome: ValueError"),
