@@ -350,6 +350,18 @@ def test_parquet(tmp_path, write):
     rejected(path, "row 2", "'b'", "missing", columns=["a", "b"])
     assert read_data(path, columns=["a", "b"], missing="mean").X.tolist() == [[1, 0.5], [2, 0.5]]
     rejected(path, "row 2", "'k'", "no label", columns=["a"], label="k")
+
+
+def test_advice_keeps_rows_that_can_be_kept(write):
+    """A row without a label is dropped even if its cells are filled in."""
+    lines = [f"{k},{k % 7},x" for k in range(40)]
+    data = read_data(write("a.csv", "\n".join(["a,b,k", *lines, "1,,"])), label="k")
+    assert data.notes[-1].endswith("These rows were dropped.")
+    data = read_data(write("b.csv", "\n".join(["a,b,k", *lines, "1,,x"])), label="k")
+    assert data.notes[-1].endswith("were dropped. Use --missing median to fill in the cells.")
+    path = write("c.csv", "a,b,k\n1,,x\n2,3,\n")
+    rejected(path, "Fill them in, or use --missing median to fill in the cells.", label="k")
+    rejected(write("d.csv", "a,k\n1,\n2,\n"), "Fill them in.", label="k", missing="median")
     rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 

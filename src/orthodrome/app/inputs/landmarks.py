@@ -160,13 +160,15 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
         data = _estimated(data, None)
     gaps = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
     unlabelled = checks.unlabelled_rows(data.labels, len(data))
-    names = format_names((data.ids[i] for i in np.flatnonzero(gaps | unlabelled)), _MAX_LISTED)
-    fill = "estimate" if gaps.any() else ""
+    incomplete = np.flatnonzero(gaps | unlabelled)
+    if not len(incomplete):
+        return data
+    names = format_names((data.ids[i] for i in incomplete), _MAX_LISTED)
+    can_estimate = np.any(gaps & ~unlabelled)  # a specimen without a label is dropped anyway
+    fill = "--missing estimate to estimate the landmarks" if can_estimate else ""
     problems = {"missing landmarks": gaps, "no label": unlabelled}
     place = f"{data.path}, {names}"
     complete, note = checks.drop_incomplete(place, "specimen", problems, missing, fill)
-    if not note:
-        return data
     return _noted(data.take(np.flatnonzero(complete)), f"{note} Incomplete: {names}.")
 
 
