@@ -134,6 +134,8 @@ def test_encodings(tmp_path):
     assert read_tps(str(tmp_path / "signed.tps")).ids == ["Gümüş é"]
     (tmp_path / "latin.tps").write_bytes("LM=1\r\n1 2\r\nID=é".encode("latin-1"))
     assert read_tps(tmp_path / "latin.tps").ids == ["é"]
+    (tmp_path / "undefined.tps").write_bytes(b"LM=1\n1 2\nID=\x81\xe9")  # 81 is not in cp1252
+    assert read_tps(tmp_path / "undefined.tps").ids == ["\x81é"]
     with (
         open(tmp_path / "latin.tps", encoding="utf-8") as file,
         pytest.raises(ValueError, match="codec can't decode"),

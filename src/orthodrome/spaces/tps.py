@@ -349,7 +349,7 @@ def read_tps(
     Parameters
     ----------
     path : str, path-like or open text file
-        The file, in UTF-8 or else Windows-1252.
+        The file, in UTF-8, or else Windows-1252 or Latin-1.
     missing : {"error", "nan"}, default="error"
         Raise an error for missing landmarks, or return NaN. Missing points of curves are always
         NaN.
