@@ -362,6 +362,8 @@ BAD = {
     "small image": (("denoise", "small.png"), 1, ["small.png", "3 x 3", "--patch-size"]),
     "out is a file": (("embed", "trees.csv", *KIND, "--out", "trees.csv"), 1, ["trees.csv"]),
     "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["is not one of", "kpga"]),
+    "no components": (("embed", "trees.csv", "-q", "0"), 2, ["Error"]),
+    "not a number": (("cluster", "trees.csv", "-k", "many"), 2, ["Error"]),
     "seed": (("classify", "trees.csv", "--seed", 2**32), 2, ["4294967295"]),
     "empty table": (("predict", "model", "trees.csv", "--out", ""), 2, ["the name is empty"]),
     "empty folder": (("embed", "trees.csv", "--out", ""), 2, ["the name is empty"]),
@@ -498,6 +500,25 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, run, command):
         assert "How to reproduce this page" in shown.page.locator("h2").all_inner_texts()
         assert shown.page.locator("script:text('alert')").count() == 0
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "method", "keys"),
+    [
+        ("embed", "2 coordinates explain", "kernel principal geodesic", ["awate2014kernel"]),
+        ("compare", "Use ", "with principal component analysis,", []),
+    ],
+)
+def test_pages_begin_with_the_answer_and_can_be_cited(
+    trees, here, run, command, answer, method, keys
+):
+    run(command, trees, "--label", "kind", "--out", "page", "--quiet")
+    page = html.unescape((here / "page/report.html").read_text("utf-8"))
+    assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
+    assert re.search(r"</h2>\n<(\w+)", page)[1] == "figure"
+    paper = page.split(">For your paper</h2>")[1].split("</section>")[0]
+    assert method in paper
+    assert re.findall(r"^(?:<.*>)?@\w+\{(\w+),$", paper, re.MULTILINE) == ["orthodrome", *keys]
 
 
 def test_every_method_has_a_reference_that_exists():
