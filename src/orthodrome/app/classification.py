@@ -59,14 +59,8 @@ def classify(
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
-        _check_folds(data.path, labels, n_folds, work)
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
-        with work.step("test"), warnings.catch_warnings():
-            # there is a note on small classes already
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
-            correct, parts = predicted == labels, folds.split(labels, labels)
-            accuracies = [float(np.mean(correct[rows])) for _, rows in parts]
+        predicted, accuracies = _predict_folds(model, data, labels, folds, work)
         how = f"with {n_folds}-fold stratified cross-validation"
         predict = "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)"
         accuracy = "accuracy = (predicted == data.labels).mean()"
@@ -90,22 +84,18 @@ def classify(
         scores += classification_lines(tested.labels, found | {THIS: predicted})
         means = {name: float(np.mean(each == tested.labels)) for name, each in found.items()}
         facts |= {"majority": means[MAJORITY], "baselines": means}
-    lines = [
-        f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method}).",
-        *scores,
-    ]
+    head = f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method})."
     answer = scores[0]
     if tested.labels is not None:
-        share, guess = facts["accuracy"], facts["majority"]
         answer = (
-            f"{share:.1%} of {size(tested)} are classified correctly; guessing the most frequent "
-            f"class would reach {guess:.1%}."
+            f"{facts['accuracy']:.1%} of {size(tested)} are classified correctly; guessing the "
+            f"most frequent class would reach {facts['majority']:.1%}."
         )
     first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")
     sections = partial(_sections, first, tested, predicted, classes, scores)
     table = {"predicted": predicted.tolist()}
     files = table_and_model("predictions.csv", tested, table, model, data)
-    return Result(model, work, answer, facts, lines, sections, python, files)
+    return Result(model, work, answer, facts, [head, *scores], sections, python, files)
 
 
 def training_sample(data: Data, seed: int) -> Data:
@@ -197,6 +187,19 @@ def _check_labels(data: Data) -> Array:
             "needs at least two classes."
         )
     return data.labels
+
+
+def _predict_folds(
+    model: Any, data: Data, labels: Array, folds: StratifiedKFold, work: Work
+) -> tuple[Array, list[float]]:
+    """Predict each fold with a model fitted to the others; return also the accuracies."""
+    _check_folds(data.path, labels, folds.get_n_splits(), work)
+    with work.step("test"), warnings.catch_warnings():
+        # there is a note on small classes already
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
+        parts = list(folds.split(labels, labels))
+    return predicted, [float(np.mean(predicted[rows] == labels[rows])) for _, rows in parts]
 
 
 def _check_folds(path: str, labels: Array, n_folds: int, work: Work) -> None:
