@@ -1,4 +1,4 @@
-"""Metadata routing of every estimator."""
+"""Metadata routing and data frames of every estimator."""
 
 import inspect
 
@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import laws_persist as laws
 from orthodrome.kernels import Gaussian
+from orthodrome.preprocessing import TableCleaner
 
 X, NEW, LABELS = laws.data_for("gaussian")
 WEIGHTS = np.linspace(0.5, 2.0, len(X))
@@ -41,3 +42,21 @@ def test_a_pipeline_routes_weights(name):
             direct = made(name).fit(scaler.fit_transform(X), LABELS, sample_weight=weights)
             found, expected = (laws.outputs(one, NEW, False) for one in (routed, direct))
             laws.assert_same_answers(found, expected, 1e-12)
+
+
+TRANSFORMERS = [name for name in laws.ESTIMATORS if hasattr(made(name), "transform")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("name", [*TRANSFORMERS, "TableCleaner"])
+def test_set_output_gives_data_frames(name, library):
+    frames = pytest.importorskip(library)
+    rows = frames.DataFrame({f"x{i}": column for i, column in enumerate(X.T)})
+    model = TableCleaner() if name == "TableCleaner" else made(name)
+    model.set_output(transform=library).fit(rows)
+    found = model.transform(rows)
+    assert isinstance(found, frames.DataFrame)
+    assert list(found.columns) == list(model.get_feature_names_out())
+    plain = np.asarray(model.set_output(transform="default").transform(rows))
+    np.testing.assert_array_equal(found.to_numpy(), plain)

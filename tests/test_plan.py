@@ -95,5 +95,5 @@ def test_verbose_prints_the_plan_once(estimator, shown, capsys):
 
 @pytest.mark.parametrize("estimator", [KernelPNS(2), RobustKernelPCA(2)], ids=repr)
 def test_estimators_that_need_all_rows_reject_batches(estimator):
-    with pytest.raises(ValueError, match="only one array in memory"):
+    with pytest.raises(ValueError, match=r"only one array in memory\. Join lists"):
         estimator.fit([X[:20], X[20:40]])

@@ -16,7 +16,9 @@ from orthodrome._core.checks import (
     check_integer,
     check_path,
     check_positive,
+    check_sample_weight,
     check_symmetric,
+    check_targets,
 )
 from orthodrome._core.parameters import (
     count_or_fraction,
@@ -87,6 +89,26 @@ def test_parameters(kind):
             check(value, name="p", owner="Owner")
 
 
+@pytest.mark.parametrize(
+    ("total", "dtype", "advice"),
+    [
+        (1e31, np.float32, "divide"),
+        (1e-31, np.float32, "multiply"),
+        (1e-305, np.float64, "multiply"),
+        (1.0, np.float32, None),
+        (1e29, np.float32, None),
+        (1e305, np.float64, None),
+    ],
+)
+def test_the_sum_of_weights_fits_the_dtype_of_the_data(total, dtype, advice):
+    weights = np.full(4, total / 4)
+    if advice is None:
+        np.testing.assert_array_equal(check_sample_weight(weights, 4, "Owner", dtype), weights)
+        return
+    with pytest.raises(ValueError, match=f"sum of sample_weight of Owner.*{advice} the weights"):
+        check_sample_weight(weights, 4, "Owner", dtype)
+
+
 @pytest.mark.parametrize("n", [3, 2500])  # the second is checked in more than one piece
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_symmetry(n, dtype):
@@ -105,6 +127,20 @@ def test_symmetry(n, dtype):
         bad[j, i] = value
         with pytest.raises(ValueError, match=message):
             check_symmetric(bad, "K")
+
+
+def test_labels():
+    np.testing.assert_array_equal(check_targets(np.ma.masked_equal([0, 1], 7), 2, "Owner"), [0, 1])
+    pandas = pytest.importorskip("pandas")
+    mixed = [["a", None, "b"], ["a", 1, "b"], pandas.Series(["a", pandas.NA], dtype="string")]
+    for bad, message in [
+        (None, "Owner requires y"),
+        (MASKED, "y of Owner has masked entries"),
+        (RAGGED, "y of Owner must be one array"),
+        *((np.array(labels, dtype=object), "labels of one type") for labels in mixed),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            check_targets(bad, 0 if bad is None else len(bad), "Owner")
 
 
 # Status and progress ------------------------------------------------------------------------------

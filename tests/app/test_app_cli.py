@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +63,7 @@ def test_errors_while_the_program_starts(monkeypatch, capsys):
         (KeyboardInterrupt(), 130, "orthodrome: interrupted"),
         (MemoryError(), 1, "orthodrome: out of memory; `orthodrome info DATA` estimates"),
         (PermissionError(13, "Permission denied", "a/m"), 1, "orthodrome: Permission denied: a/m"),
+        (BrokenPipeError(32, "Broken pipe", "a/b"), 1, "orthodrome: Broken pipe: a/b"),
         (OSError(28, "No space left on device"), 1, "orthodrome: No space left on device"),
         (ValueError("two\n  lines"), 1, "orthodrome: two lines"),
         (ValueError(), 1, "orthodrome: ValueError"),
@@ -214,6 +217,16 @@ def test_characters_missing_in_the_encoding_are_escaped(monkeypatch, table, enco
     printed = {name: stream.buffer.getvalue() for name, stream in streams.items()}
     assert "° from the mean".encode(encoding, "backslashreplace") in printed["stdout"]
     assert b"--sigma \\u03c3: give a number" in printed["stderr"]
+
+
+def test_the_extra_cli_brings_all_that_commands_need():
+    pyproject = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    project = tomllib.loads(pyproject.read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert "orthodrome[plot,image]" in extras["cli"]
+    brought = " ".join(extras["cli"] + extras["plot"] + extras["image"])
+    needed = "typer rich pandas pyarrow matplotlib scikit-image PyWavelets"
+    assert [name for name in needed.split() if name not in brought] == []
 
 
 @pytest.mark.parametrize(

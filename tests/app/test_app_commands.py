@@ -334,9 +334,12 @@ BAD = {
     "too many clusters": (("cluster", "trees.csv", *KIND, "-k", "31"), 1, ["30", "31"]),
     "one class": (("classify", "one.csv", *KIND), 1, ["one.csv", "'ash'"]),
     "no labels": (("classify", "trees.csv", "--columns", "age,shade"), 1, ["--label"]),
-    "folds": (("classify", "trees.csv", *KIND, "--cv", "40"), 1, ["--cv", "40"]),
+    "folds": (
+        ("classify", "trees.csv", *KIND, "--cv", "40"),
+        *(1, ["40 folds", "'ash (", "Use a smaller --cv, or --test"]),
+    ),
     "one fold": (("classify", "trees.csv", *KIND, "--cv", "1"), 1, ["--cv=2 or more", "--cv=1"]),
-    "single row": (("classify", "single.csv", *KIND), 1, ["only one class", "more rows"]),
+    "single row": (("classify", "single.csv", *KIND), 1, ["elm (1)", "more rows"]),
     "both": (
         ("classify", "trees.csv", *KIND, "--cv", "3", "--test", "trees.csv"),
         *(1, ["--cv", "--test"]),
@@ -359,6 +362,8 @@ BAD = {
     "small image": (("denoise", "small.png"), 1, ["small.png", "3 x 3", "--patch-size"]),
     "out is a file": (("embed", "trees.csv", *KIND, "--out", "trees.csv"), 1, ["trees.csv"]),
     "no such method": (("embed", "trees.csv", "--method", "tsne"), 2, ["is not one of", "kpga"]),
+    "no components": (("embed", "trees.csv", "-q", "0"), 2, ["Error"]),
+    "not a number": (("cluster", "trees.csv", "-k", "many"), 2, ["Error"]),
     "seed": (("classify", "trees.csv", "--seed", 2**32), 2, ["4294967295"]),
     "empty table": (("predict", "model", "trees.csv", "--out", ""), 2, ["the name is empty"]),
     "empty folder": (("embed", "trees.csv", "--out", ""), 2, ["the name is empty"]),
@@ -497,6 +502,25 @@ def test_text_from_data_stays_text_on_pages(browser, nasty, here, run, command):
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+@pytest.mark.parametrize(
+    ("command", "answer", "method", "keys"),
+    [
+        ("embed", "2 coordinates explain", "kernel principal geodesic", ["awate2014kernel"]),
+        ("compare", "Use ", "with principal component analysis,", []),
+    ],
+)
+def test_pages_begin_with_the_answer_and_can_be_cited(
+    trees, here, run, command, answer, method, keys
+):
+    run(command, trees, "--label", "kind", "--out", "page", "--quiet")
+    page = html.unescape((here / "page/report.html").read_text("utf-8"))
+    assert answer in re.search(r'<p class="lead">(.*?)</p>', page)[1]
+    assert re.search(r"</h2>\n<(\w+)", page)[1] == "figure"
+    paper = page.split(">For your paper</h2>")[1].split("</section>")[0]
+    assert method in paper
+    assert re.findall(r"^(?:<.*>)?@\w+\{(\w+),$", paper, re.MULTILINE) == ["orthodrome", *keys]
+
+
 def test_every_method_has_a_reference_that_exists():
     found = {results._key(method()) for method in models._METHODS.values()} - {""}
     assert found <= set(results.references())
@@ -509,6 +533,15 @@ def test_folds_are_not_used_for_training(here, run):
     file = write_csv(here / "noise.csv", [*"xyz", "kind"], rows)
     options = ("--label", "kind", "--sigma", "0.01", "--json", "--quiet")
     assert json.loads(run("classify", file, *options).out)["accuracy"] < 0.8
+
+
+def test_small_classes_are_named(here, run):
+    rows = [[k, "elm" if k < 2 else "ash"] for k in range(9)]
+    file = write_csv(here / "small.csv", ["a", "kind"], rows)
+    printed = run("classify", file, "--label", "kind", "--json").err
+    assert "fewer rows than the 5 folds: 'elm (2)'" in printed
+    assert "Use a smaller --cv, or --test." in printed
+    assert "least populated" not in printed
 
 
 def test_rows_of_an_unknown_class(trees, here, run):

@@ -307,7 +307,7 @@ def test_npy_landmarks_labels_and_names(tmp_path, monkeypatch):
     rejected(path)
     np.savez(tmp_path / "b.npz", X=np.eye(2))
     (tmp_path / "b.npz").rename(path)
-    rejected(path, ".npz")
+    rejected(path, "several arrays. Rename it to .npz.")
     np.save(path, np.zeros((1000, 50)))
     monkeypatch.setattr(checks, "available_memory", lambda: 100_000)
     rejected(path, "of memory", "sample of the rows")
@@ -350,6 +350,18 @@ def test_parquet(tmp_path, write):
     rejected(path, "row 2", "'b'", "missing", columns=["a", "b"])
     assert read_data(path, columns=["a", "b"], missing="mean").X.tolist() == [[1, 0.5], [2, 0.5]]
     rejected(path, "row 2", "'k'", "no label", columns=["a"], label="k")
+
+
+def test_advice_keeps_rows_that_can_be_kept(write):
+    """A row without a label is dropped even if its cells are filled in."""
+    lines = [f"{k},{k % 7},x" for k in range(40)]
+    data = read_data(write("a.csv", "\n".join(["a,b,k", *lines, "1,,"])), label="k")
+    assert data.notes[-1].endswith("These rows were dropped.")
+    data = read_data(write("b.csv", "\n".join(["a,b,k", *lines, "1,,x"])), label="k")
+    assert data.notes[-1].endswith("were dropped. Use --missing median to fill in the cells.")
+    path = write("c.csv", "a,b,k\n1,,x\n2,3,\n")
+    rejected(path, "Fill them in, or use --missing median to fill in the cells.", label="k")
+    rejected(write("d.csv", "a,k\n1,\n2,\n"), "Fill them in.", label="k", missing="median")
     rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 
@@ -473,7 +485,7 @@ def test_kinds_of_png(tmp_path, mode, color, expected):
 @needs("PIL")
 def test_images_rejected(tmp_path, write, monkeypatch):
     for content in (b"", b"a,b\n1,2\n", PNG):
-        with pytest.raises(InputError, match=r"a\.png"):
+        with pytest.raises(InputError, match=r"a\.png is not a PNG or JPEG"):
             read_image(write("a.png", content))
     write_image(tmp_path / "b.png", np.random.default_rng(0).random((50, 50)))
     cut = write("c.png", (tmp_path / "b.png").read_bytes()[:500])
@@ -510,7 +522,7 @@ def test_npz_invalid_or_too_large(tmp_path, write, monkeypatch):
     with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
         archive.writestr("readme.txt", "hello")
     rejected(tmp_path / "b.npz")
-    rejected(write("c.npz", PNG), ".npz")
+    rejected(write("c.npz", PNG), "not a .npz archive", "numpy.savez")
     path = tmp_path / "a.npz"
     np.savez_compressed(path, X=np.zeros((2000, 500)))
     assert path.stat().st_size < 50_000
@@ -542,8 +554,12 @@ MORPHOLOGIKA += "0 0\n1 0\n0 1\n0 0\n2 0\n0 1\n"
 
 @pytest.mark.parametrize(
     ("name", "text", "shape"),
-    [("a.nts", NTS, (3, 2, 2)), ("a.txt", MORPHOLOGIKA, (2, 3, 2))],
-    ids=["NTS", "Morphologika"],
+    [
+        ("a.nts", NTS, (3, 2, 2)),
+        ("a.txt", MORPHOLOGIKA, (2, 3, 2)),
+        ("a.txt", f"Skulls, digitised twice\n'remark\n{MORPHOLOGIKA}", (2, 3, 2)),
+    ],
+    ids=["NTS", "Morphologika", "a title"],
 )
 def test_other_landmark_files(write, name, text, shape):
     path = write(name, text)

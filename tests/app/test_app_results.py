@@ -10,7 +10,7 @@ import pytest
 
 from app_data import rows_of
 from orthodrome.app.classification import check_same_columns
-from orthodrome.app.embedding import Comparison, MethodResult, compare_methods
+from orthodrome.app.embedding import TITLES, Comparison, MethodResult, compare_methods
 from orthodrome.app.inputs import InputError, read_data
 from orthodrome.app.models import LINEAR, Choice, make_model
 from orthodrome.app.results import Work, table_text
@@ -96,7 +96,7 @@ def test_recommendations():
 
 def scored(data, standardize=False):
     choice = Choice("kpca", standardize=standardize)
-    return compare_methods(data, choice, Work(pca=1, kpca=1), methods=("pca", "kpca"))
+    return compare_methods(data, choice, Work(None, **dict.fromkeys(TITLES, 1.0)))
 
 
 def test_a_bad_scale_is_not_rewarded():

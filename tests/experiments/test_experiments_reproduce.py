@@ -61,6 +61,32 @@ def test_order(shared):
     assert v.order("x", both).finding == "open"
 
 
+def test_samples(shared):
+    Sample = shared.verdicts.Sample
+    a, b = Sample.of([1.0, 2.0, 3.0]), Sample.of([0.0, 1.0, 2.0])
+    assert (a - b).values == (1.0, 1.0, 1.0)
+    moments = Sample(b.mean, b.deviation, b.n)
+    apart = a - moments
+    assert apart.mean == 1.0
+    assert apart.error == pytest.approx(math.hypot(a.error, b.error))
+    assert moments.map(lambda x: 3 - 2 * x) == Sample(1.0, 2.0, 3)
+
+
+def test_verdicts_and_best_variant(shared):
+    v = shared.verdicts
+    good = v.number("1.0 (0.0)", "x", v.Sample(1.0), own=True, repeats=1)
+    bad = v.number("1.0 (0.0)", "x", v.Sample(0.5), own=True, repeats=1)
+    base = v.number("1.0 (0.0)", "x", v.Sample(2.0), own=False, repeats=1)
+    compared = [good, bad, base, *(v.order("x", v.Sample(x)) for x in (1.0, 1.0, 0.0, -1.0))]
+    assert v.verdicts(compared) == {
+        "own": "1 of 2 numbers reached; 1 short (by 0.5)",
+        "order": "2 hold, 1 open, 1 contradicted",
+        "baseline": "1 stronger",
+    }
+    fitted = shared.reproduce.Fitted("what", {"a": [bad], "b": [good], "c": [good]}, {})
+    assert fitted.best == "b"
+
+
 # ---------------------------------------------------------------------------- runner and page
 
 MODULE = """

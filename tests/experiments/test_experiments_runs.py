@@ -1,14 +1,19 @@
 """Experiments on small data, compared with plain computations."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.metrics import confusion_matrix
 
 from experiment_scripts import experiment_modules
-from orthodrome import NestedSpheresClassifier
+from orthodrome import KernelPCA, NestedSpheresClassifier
+from orthodrome.datasets import make_von_mises_fisher
 from orthodrome.eigen import hebbian
 from orthodrome.kernels import Gaussian, Linear, Normalized
-from orthodrome.metrics import clustering_error
+from orthodrome.metrics import clustering_error, neighborhood_preservation
+from orthodrome.sphere import nested_spheres
 from real_data import load_or_skip
 
 
@@ -86,6 +91,71 @@ def test_kpga_flat_mixture_keeps_the_likeliest_start(modules):
     alone = [flat.fit_from(Z, labels).lower_bound_ for labels in flat.starts]
     assert model.lower_bound_ == max(alone)
     assert clustering_error(np.repeat([0, 1, 2], 30), model.predict(Z)) < 0.05
+
+
+@uses("kpga.faces")
+def test_kpga_faces(modules, monkeypatch):
+    faces = modules.faces
+    images = np.random.default_rng(0).normal(size=(30, 5, 4))
+    monkeypatch.setattr(faces, "load", lambda name: SimpleNamespace(data=images))
+    monkeypatch.setattr(faces, "COMPONENTS", (2, 4))
+    X = images.reshape(30, -1) - images.reshape(30, -1).mean(axis=1, keepdims=True)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    gram = (X @ X.T) ** 4
+    embedding = KernelPCA(2, kernel="precomputed").fit_transform(gram)
+    kept = neighborhood_preservation(gram, embedding, kernel="precomputed")
+    assert faces.measure(4)[4, 2, "kPCA"] == pytest.approx(100 * kept.mean())
+
+
+@uses("kpga.sphere")
+def test_kpga_eigenvalues_on_the_sphere(modules):
+    draw = modules.sphere.one_draw(8.8, 3)
+    X = make_von_mises_fisher(200, 100, 2, 8.8, random_state=3)
+    mean = X.mean(axis=0) / np.linalg.norm(X.mean(axis=0))
+    for _ in range(60):  # the Karcher mean by plain steps
+        cosines = X @ mean
+        angles = np.arccos(cosines)
+        logs = (angles / np.sin(angles))[:, None] * (X - cosines[:, None] * mean)
+        step = logs.mean(axis=0)
+        mean = mean * np.cos(np.linalg.norm(step)) + np.sinc(np.linalg.norm(step) / np.pi) * step
+    flat = np.linalg.eigvalsh(np.cov(X.T, bias=True))[::-1]
+    sphere = np.linalg.eigvalsh(logs.T @ logs / len(X))[::-1]
+    for method, values, n in (("kPCA", flat, 3), ("kPGA", sphere, 2)):
+        own = [draw[8.8, method, place] for place in range(1, n + 1)]
+        np.testing.assert_allclose(own, values[:n], atol=1e-12)
+
+
+@uses("krrc.passiflora")
+def test_krrc_measures(modules):
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=60)
+    predicted = np.where(rng.random(60) < 0.7, y, rng.integers(4, size=60))
+    table = confusion_matrix(y, predicted)
+    true = np.diag(table)
+    false_positive, false_negative = table.sum(axis=0) - true, table.sum(axis=1) - true
+    precision, recall = true / (true + false_positive), true / (true + false_negative)
+    p, r = precision.mean(), recall.mean()
+    expected = {
+        "precision": p,
+        "recall": r,
+        "F1 of means": 2 * p * r / (p + r),
+        "F1": np.mean(2 * precision * recall / (precision + recall)),
+        "accuracy": np.mean((60 - false_positive - false_negative) / 60),
+    }
+    assert modules.passiflora.measured(y, predicted) == pytest.approx(expected)
+
+
+@uses("rkpns.variance")
+def test_rkpns_variance(modules):
+    v = modules.variance
+    points = make_von_mises_fisher(60, concentration=8.0, random_state=0)
+    values = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) ** 2
+    curve = v.captured_by(v.fitted(v.FLAT, "linear", points))
+    np.testing.assert_allclose(curve[:3], 100 * np.cumsum(values) / values.sum())
+    curve = v.captured_by(v.fitted(v.GREAT, "linear", points))
+    chain = nested_spheres(points, sphere="great", negligible=0.0)
+    squares = np.mean(chain.scores(points) ** 2, axis=0)
+    np.testing.assert_allclose(curve[:2], 100 * np.cumsum(squares) / squares.sum(), rtol=1e-6)
 
 
 def naive_objective(z, X, sigma):

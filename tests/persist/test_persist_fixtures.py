@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 import laws_persist as laws
 import orthodrome
 from orthodrome import KernelRidgeRegressionClassifier
-from orthodrome.kernels import NeighborGraph
+from orthodrome.kernels import NeighborGraph, RiemannianShape
 from orthodrome.persist.allowed import OBJECTS
 from orthodrome.persist.archive import pack, unpack
 from orthodrome.preprocessing import TableCleaner
@@ -40,12 +40,17 @@ def test_a_saved_model_answers_as_it_did(archive, name, tmp_path):
     assert answers.keys() == stored.keys()
 
 
-def test_scales_of_format_1_0_are_converted():
+@pytest.mark.parametrize(
+    ("kernel", "sigmas"), [("veronese_whitney", [0.3, 0.6]), (RiemannianShape(sigma=0.7), None)]
+)
+@pytest.mark.filterwarnings("ignore:RiemannianShape is not positive definite")
+def test_scales_of_format_1_0_are_converted(kernel, sigmas):
     """Kernels of shapes were exp(-ρ²/σ²) there, and are exp(-ρ²/2σ²) now."""
     X, _, labels = laws.data_for("complex_gaussian")
-    model = KernelRidgeRegressionClassifier("veronese_whitney", sigmas=[0.3, 0.6]).fit(X, labels)
+    model = KernelRidgeRegressionClassifier(kernel, sigmas=sigmas).fit(X, labels)
     old, _ = unpack(laws.forged(laws.members_of(pack(model)), format=[1, 0]))
-    for owner, name in (("", "sigmas"), ("", "sigmas_"), ("kernel_", "sigma_")):
+    given = ("", "sigmas") if sigmas else ("kernel", "sigma")
+    for owner, name in (given, ("", "sigmas_"), ("kernel_", "sigma_")):
         found, value = (getattr(getattr(m, owner, m), name) for m in (old, model))
         np.testing.assert_allclose(found, np.sqrt(0.5) * np.asarray(value), rtol=1e-15)
 

@@ -149,6 +149,8 @@ def test_opacity_shows_membership(points):
     assert sorted(set(opacities.round(2))) == [0.12, 0.85]
     lines = legend_texts(figure)
     assert lines[19:] == ["19 (3)", "faint: unsure", "centre"]
+    lines = legend_texts(plots.clusters(points, np.arange(60), centers=points))
+    assert lines[29:] == ["29 (1)", "centre"]
 
 
 # ---------------------------------------------------------------------- neighbourhoods

@@ -187,6 +187,7 @@ INVALID = {
             ({"points": np.eye(4)}, "points of sphere must have 3 columns; got 4"),
             ({"points": EYE[[0]] + EYE[:2]}, "unit length; row 0 has length 2"),
             ({"curves": [EYE]}, "curves of sphere .*list"),
+            ({"curves": 5}, "curves of sphere .*int"),
             ({"tilt": INF}, "tilt of sphere"),
             ({"ax": Figure().add_subplot(projection="3d")}, "ax of sphere"),
         ],

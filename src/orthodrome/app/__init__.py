@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .streams import flush, safe_streams, write_stderr
+from .streams import STDOUT, flush, safe_streams, write_stderr
 
 if TYPE_CHECKING:
     from .inputs import Data, InputError, read_data, read_image, write_image
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout, sys.stderr = output, errors  # typer wraps them if a pipe is closed
         problem = flush(output) or problem
         if not (code or problem is None or isinstance(problem, BrokenPipeError)):
-            write_stderr(f"orthodrome: {problem.strerror or problem}: standard output\n")
+            write_stderr(f"orthodrome: {problem.strerror or problem}: {STDOUT}\n")
             code = 1
         flush(errors)
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ from ..plots import confusion
 from ..plots.report import Note, Picture, Section, Table, Text
 from .baselines import MAJORITY, THIS, baseline_predictions, classification_lines
 from .inputs import Data, InputError
+from .inputs.checks import format_names
 from .models import Choice, last_step, make_model
 from .results import Report, Result, Work, count, opening, shapes_section, size, table_and_model
 
@@ -51,17 +53,14 @@ def classify(
     Result
         The fitted model, the table of predictions and the page.
     """
-    labels = _check_labels(data, in_folds=test is None)
+    labels = _check_labels(data)
     work = Work(report, test=0 if test is not None else n_folds, fit=1, baselines=1)
     model = make_model(choice, data)
     fit = "model.fit(data.X, data.labels)"
     folds = None
     if test is None:
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=choice.seed)
-        with work.step("test"):
-            predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
-            correct, parts = predicted == labels, folds.split(labels, labels)
-            accuracies = [float(np.mean(correct[rows])) for _, rows in parts]
+        predicted, accuracies = _predict_folds(model, data, labels, folds, work)
         how = f"with {n_folds}-fold stratified cross-validation"
         predict = "predicted = cross_val_predict(model, data.X, data.labels, cv=folds)"
         accuracy = "accuracy = (predicted == data.labels).mean()"
@@ -85,22 +84,18 @@ def classify(
         scores += classification_lines(tested.labels, found | {THIS: predicted})
         means = {name: float(np.mean(each == tested.labels)) for name, each in found.items()}
         facts |= {"majority": means[MAJORITY], "baselines": means}
-    lines = [
-        f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method}).",
-        *scores,
-    ]
+    head = f"{count(len(data), data.noun)} in {len(classes)} classes (method: {choice.method})."
     answer = scores[0]
     if tested.labels is not None:
-        share, guess = facts["accuracy"], facts["majority"]
         answer = (
-            f"{share:.1%} of {size(tested)} are classified correctly; guessing the most frequent "
-            f"class would reach {guess:.1%}."
+            f"{facts['accuracy']:.1%} of {size(tested)} are classified correctly; guessing the "
+            f"most frequent class would reach {facts['majority']:.1%}."
         )
     first = partial(opening, data, work, f"{len(classes)} classes. Tested {how}.")
     sections = partial(_sections, first, tested, predicted, classes, scores)
     table = {"predicted": predicted.tolist()}
     files = table_and_model("predictions.csv", tested, table, model, data)
-    return Result(model, work, answer, facts, lines, sections, python, files)
+    return Result(model, work, answer, facts, [head, *scores], sections, python, files)
 
 
 def training_sample(data: Data, seed: int) -> Data:
@@ -182,8 +177,8 @@ def _sections(
     ]
 
 
-def _check_labels(data: Data, *, in_folds: bool) -> Array:
-    """Return the labels; raise unless there are two classes, of two rows if used in folds."""
+def _check_labels(data: Data) -> Array:
+    """Return the labels; raise unless there are at least two classes."""
     if data.labels is None:
         raise InputError(f"{data.path}: a classifier needs labels. Name their column with --label.")
     if len(set(data.labels)) < 2:
@@ -191,12 +186,38 @@ def _check_labels(data: Data, *, in_folds: bool) -> Array:
             f"{data.path}: all {len(data.labels)} labels are {str(data.labels[0])!r}. A classifier "
             "needs at least two classes."
         )
-    if in_folds and np.sort(np.unique(data.labels, return_counts=True)[1])[-2] < 2:
-        raise InputError(
-            f"{data.path}: only one class has more than one row, which is too few for folds. Use a "
-            "test file (--test), or more rows."
-        )
     return data.labels
+
+
+def _predict_folds(
+    model: Any, data: Data, labels: Array, folds: StratifiedKFold, work: Work
+) -> tuple[Array, list[float]]:
+    """Predict each fold with a model fitted to the others; return also the accuracies."""
+    _check_folds(data.path, labels, folds.get_n_splits(), work)
+    with work.step("test"), warnings.catch_warnings():
+        # there is a note on small classes already
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        predicted = np.asarray(cross_val_predict(model, data.X, labels, cv=folds))
+        parts = list(folds.split(labels, labels))
+    return predicted, [float(np.mean(predicted[rows] == labels[rows])) for _, rows in parts]
+
+
+def _check_folds(path: str, labels: Array, n_folds: int, work: Work) -> None:
+    """Raise if rows cannot be divided into folds; note classes with fewer rows than folds."""
+    names, counts = np.unique(labels, return_counts=True)
+    small = [f"{name} ({n})" for name, n in zip(names, counts, strict=True) if n < n_folds]
+    if not small:
+        return
+    what = f"classes with fewer rows than the {n_folds} folds: {format_names(small)}"
+    second, largest = np.sort(counts)[-2:]
+    if second < 2:  # a training part would have one class
+        raise InputError(f"{path}: {what}. Use --test, or more rows.")
+    if largest < n_folds:
+        raise InputError(f"{path}: {what}. Use a smaller --cv, or --test.")
+    work.notes.append(
+        f"{path}: {what}. Not every fold tests them, and a class with a single row is never "
+        "recognised. Use a smaller --cv, or --test."
+    )
 
 
 def check_same_columns(columns: tuple[str, ...], other: Data) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
-from .streams import printable, write_stderr, write_stdout
+from .streams import STDOUT, printable, write_stderr, write_stdout
 
 FAILED, INTERRUPTED = 1, 130  # 128 + SIGINT, as in shells
 
@@ -151,9 +151,9 @@ def _run_command(name: str, options: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         write_stderr("\northodrome: interrupted\n")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # the reader of standard output has seen enough
-        raise typer.Exit(0) from None
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and error.filename == STDOUT:
+            raise typer.Exit(0) from None  # its reader has seen enough
         expected = isinstance(error, ValueError | OSError | ImportError | MemoryError)
         if debugging() and (not expected or isinstance(error, ImportError)):
             raise

@@ -241,13 +241,17 @@ class Comparison:
         top = max(self.results, key=lambda each: each.score)
         return result.score < top.score - max(_MIN_DIFFERENCE, top.error)
 
+    @property
+    def answer(self) -> str:
+        """The recommended method, in one sentence."""
+        return f"Use {self.best.title} (embed --method {self.best.method})."
+
     def recommendation(self) -> str:
         """Return which method to use, and how clear the difference is."""
         best, components = self.best, count(self.n_components, "component")
         size = count(len(self.data), self.data.noun)
         parts = [
-            f"Use {best.title} (embed --method {best.method}). Criterion: "
-            f"{_CRITERIA[self.criterion]}, with {components}, for {size}. "
+            f"{self.answer} Criterion: {_CRITERIA[self.criterion]}, with {components}, for {size}. "
             f"{best.title}: {best.score:.3f} ± {best.error:.3f}."
         ]
         for is_worse, verdict in (
@@ -308,18 +312,10 @@ def compare(
     model = _model(found.best.method, found.data, choice, n_components)
     python = ["coordinates = model.fit_transform(data.X)"]
     lines = [found.recommendation()]
-    answer = lines[0].split(" Criterion")[0]
-    return Result(model, work, answer, found.facts(), lines, sections, python, {})
+    return Result(model, work, found.answer, found.facts(), lines, sections, python, {})
 
 
-def compare_methods(
-    data: Data,
-    choice: Choice,
-    work: Work,
-    *,
-    n_components: int = 2,
-    methods: Sequence[str] = tuple(TITLES),
-) -> Comparison:
+def compare_methods(data: Data, choice: Choice, work: Work, *, n_components: int = 2) -> Comparison:
     """Score decompositions on at most `MAX_ROWS` rows; PCA is omitted for shapes.
 
     With labels, the score is the accuracy of a classifier that uses the coordinates: the methods
@@ -338,7 +334,7 @@ def compare_methods(
         )
     folds = _folds(sample, choice.seed)
     results = []
-    for name in methods:
+    for name in TITLES:
         if name == LINEAR and data.kind == "shapes":
             continue
         with work.step(name):

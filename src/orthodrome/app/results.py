@@ -318,14 +318,10 @@ def citing_section(model: Any, data: Data | None) -> Section:
     estimator = last_step(model)
     kernel = getattr(estimator, "kernel_", getattr(estimator, "kernel", None))
     kernel = getattr(kernel, "kernel_", kernel)  # of Normalized
-    used, objects = [], [estimator, *([kernel] if isinstance(kernel, Kernel) else [])]
+    objects = [estimator, kernel] if isinstance(kernel, Kernel) else [estimator]
+    used = [_described(each) for each in objects]
     if type(estimator) is KernelPCA and isinstance(kernel, Linear):
         used, objects = ["principal component analysis"], []
-    for each in objects:
-        name, key = type(each).__name__, _key(each)
-        used.append(_NAMES.get(name, (f"the kernel {name}", ""))[0] + f" [{key}]" * bool(key))
-    if isinstance(kernel, Kernel) and hasattr(kernel, "sigma_") and objects:
-        used[-1] += f" (bandwidth {float(kernel.sigma_):.3g})"
     what = "The image" if data is None else size(data)
     was = "was" if data is None else "were"
     standardised = "" if estimator is model else ", after standardising the columns"
@@ -341,7 +337,19 @@ def citing_section(model: Any, data: Data | None) -> Section:
     )
 
 
+def _described(used: Any) -> str:
+    """Return the name of a method or kernel, with its reference and its bandwidth."""
+    name, key = type(used).__name__, _key(used)
+    text = _NAMES.get(name, (f"the kernel {name}", ""))[0]
+    if key:
+        text += f" [{key}]"
+    if isinstance(used, Kernel) and hasattr(used, "sigma_"):
+        text += f" (bandwidth {float(used.sigma_):.3g})"
+    return text
+
+
 def _key(used: Any) -> str:
+    """Return the key of the reference of a method or kernel; "" if there is none."""
     name = type(used).__name__
     if name == "RobustKernelPCA" and used.method == "pursuit":
         return "awate2016robust"

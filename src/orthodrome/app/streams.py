@@ -13,13 +13,15 @@ from typing import Any
 _CONTROL = ("Cc", "Cs", "Zl", "Zp")
 _DIRECTION = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
+STDOUT = "standard output"
+
 
 def write_stdout(text: str) -> None:
     """Write to standard output; errors name it."""
     try:
         sys.stdout.write(text)
     except OSError as problem:
-        raise OSError(problem.errno, problem.strerror, "standard output") from problem
+        raise OSError(problem.errno, problem.strerror, STDOUT) from problem
 
 
 def write_stderr(text: str) -> None:

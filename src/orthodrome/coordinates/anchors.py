@@ -234,7 +234,7 @@ class _Search:
             if factor > _MAX_UNEVENNESS:
                 break
         why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
-        if factor <= _MAX_UNEVENNESS and len(found.indices) < self.count:
+        if factor <= _MAX_UNEVENNESS and len(found.decoder) < self.count:
             why = "uniform anchors depend on each other"
         elif factor <= _MAX_UNEVENNESS:
             return replace(found, indices=candidates[found.indices], choice=f"uniform: {why}")

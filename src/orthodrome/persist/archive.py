@@ -438,12 +438,17 @@ def _npz(matrix: Any, where: str) -> bytes:
 
 def _raise_for_object(value: Any, where: str) -> NoReturn:
     kind = type(value)
-    advice = (
-        "It can hold estimators, denoisers, kernels and solvers of orthodrome (no functions and no "
-        "subclasses), sparse arrays in CSR format (use .tocsr()), and scikit-learn's Pipeline and "
-        "scalers. Instead of a random generator, use a seed, such as random_state=0; instead of "
-        "dask arrays, fit with solver='nystroem', which keeps only anchors. Or use pickle."
-    )
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        advice = "Use a seed instead, such as random_state=0."
+    elif is_dask_array(value):
+        advice = "Fit with solver='nystroem', which keeps only anchors, or use pickle."
+    elif scipy.sparse.issparse(value):
+        advice = "Convert it with .tocsr()."
+    else:
+        advice = (
+            "It can hold estimators, denoisers, kernels and solvers of orthodrome (no functions "
+            "and no subclasses), and scikit-learn's Pipeline and scalers. Use pickle instead."
+        )
     what = f"of class {kind.__module__}.{kind.__qualname__}"
     if callable(value) and hasattr(value, "__name__"):
         what = f"the function or class {value.__name__!r}"

@@ -136,6 +136,7 @@ def neighborhood(
     r"""Draw the fraction of κ nearest neighbours that embeddings preserve.
 
     A thin line shows the expectation for a random embedding, :math:`\kappa / (N - 1)`.
+    The vertical axis begins at 0; if all curves are close to 1, set its limits on the axes.
 
     Parameters
     ----------

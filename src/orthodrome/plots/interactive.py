@@ -102,15 +102,9 @@ class Scatter:
         Z = check_array(self.Z, input_name="Z", dtype=np.float64)
         object.__setattr__(self, "Z", Z)
         details = {f"details[{name!r}]": value for name, value in self.details.items()}
-        per_row = {"labels": self.labels, "ids": self.ids, **details}
-        per_column = {"ratios": self.ratios}
-        for n, per, given in zip(Z.shape, ("row", "column"), (per_row, per_column), strict=True):
-            for name, value in given.items():
-                if value is not None and np.shape(value) != (n,):
-                    raise ValueError(
-                        f"{name} of Scatter must have shape ({n},), one per {per} of Z; got "
-                        f"{np.shape(value)}."
-                    )
+        for name, value in {"labels": self.labels, "ids": self.ids, **details}.items():
+            _check_length(value, name, Z.shape[0], "row")
+        _check_length(self.ratios, "ratios", Z.shape[1], "column")
 
     def alternative(self) -> str:
         """Return a description of the plot."""
@@ -209,6 +203,13 @@ class Scatter:
         groups = [_group(name, *class_style(i)) for i, name in enumerate(names[:_MAX_CLASSES])]
         groups += [_group(name, _REST, MARKERS[0]) for name in names[_MAX_CLASSES:]]
         return {"groups": groups, "codes": codes[self._shown].tolist(), "label": self.label_name}
+
+
+def _check_length(value: ArrayLike | Sequence[str] | None, name: str, n: int, per: str) -> None:
+    if value is not None and np.shape(value) != (n,):
+        raise ValueError(
+            f"{name} of Scatter must have shape ({n},), one per {per} of Z; got {np.shape(value)}."
+        )
 
 
 def _merged_classes(labels: Array) -> tuple[list[str], NDArray[np.intp]]:

@@ -21,7 +21,6 @@ from ._classes import (
     COLORS,
     EDGE,
     check_labels,
-    check_mapping,
     check_points,
     class_legend,
     class_style,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
 
 
+_MAX_LISTED = 30  # maximum number of clusters in the legend
 _MIN_OPACITY, _MAX_OPACITY = 0.12, 0.85  # for probabilities of 1 / n_clusters and 1
 _CENTER_AREAS = (40.0, 150.0)  # smallest and largest area of a star, in points²
 
@@ -128,7 +128,7 @@ def clusters(
     labels : array-like of shape (n_samples,)
         The cluster of each point. Clusters get a colour and a marker in the order of their labels;
         up to 100 clusters, no two look the same. The legend lists the clusters with their numbers
-        of points.
+        of points, at most the first 30.
     centers : array-like of shape (n_clusters, d), optional
         Centres, drawn as stars in the colours of their clusters. If the labels are integers, row j
         is the centre of cluster j, even if it has no points; other labels are in sorted order.
@@ -179,7 +179,7 @@ def clusters(
                 f"got {len(positions)}."
             )
     opacity = _opacity(proba, len(points), len(names))
-    ax = axes_of(ax, (4.8, max(3.8, 0.26 * (len(names) + 3))))
+    ax = axes_of(ax, (4.8, max(3.8, 0.26 * (min(len(names), _MAX_LISTED) + 3))))
     area, handles, lines = marker_area(len(points), size), [], []
     for number, name in enumerate(names):
         rows, (color, marker) = index == number, class_style(number)
@@ -187,6 +187,7 @@ def clusters(
         style = _faded(color, opacity[rows])
         handles.append(ax.scatter(x, y, s=area, marker=marker, **style))
         lines.append(f"{name} ({rows.sum()})")
+    handles, lines = handles[:_MAX_LISTED], lines[:_MAX_LISTED]
     if proba is not None:
         handles.append(ax.scatter([], [], facecolor="#E4E4E4", edgecolor="#AAAAAA", linewidth=0.5))
         lines.append("faint: unsure")
@@ -307,8 +308,10 @@ def sphere(
     """
     array = _check_points(points)
     groups = None if labels is None else check_labels(labels, len(array), "sphere", "points")
-    if curves is not None and len(curves):
-        check_mapping(curves, "curves", "sphere")
+    if curves is not None and not isinstance(curves, Mapping):
+        raise ValueError(
+            f"curves of sphere must be a mapping, {{name: line}}; got a {type(curves).__name__}."
+        )
     lines = {
         name: _check_points(each, f"curves[{name!r}]") for name, each in (curves or {}).items()
     }

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -360,11 +361,11 @@ def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
 
 def decoded(content: bytes) -> str:
-    """Return the text of a file in UTF-8, or else in Windows-1252."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace")
+    """Return the text of a file in UTF-8, or else Windows-1252, or else Latin-1."""
+    for encoding in ("utf-8-sig", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    return content.decode("latin-1")
 
 
 def _number(path: Any, line: int, text: str) -> float:

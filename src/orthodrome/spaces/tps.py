@@ -144,8 +144,8 @@ class Parser:
             match = _FIELD.fullmatch(text)
             if match is None:
                 raise self.error(
-                    "coordinates outside a block, or text; expected a field such as ID=name, or "
-                    "coordinates after LM= or POINTS=, whose count may be too small"
+                    "expected a field such as ID=name; if the line has coordinates, the count "
+                    "after LM= or POINTS= above it is too small"
                 )
             spelling, value = match[1].upper(), match[2]
             key = _ALIASES.get(spelling, spelling)
@@ -349,7 +349,7 @@ def read_tps(
     Parameters
     ----------
     path : str, path-like or open text file
-        The file, in UTF-8 or else Windows-1252.
+        The file, in UTF-8, or else Windows-1252 or Latin-1.
     missing : {"error", "nan"}, default="error"
         Raise an error for missing landmarks, or return NaN. Missing points of curves are always
         NaN.
@@ -475,15 +475,14 @@ def _negative_is_missing(parser: Parser, specimens: list[Specimen]) -> bool:
     has_positive = (points >= 0).any(axis=1)
     if has_positive.any() and not (has_positive & (points < 0).any(axis=1)).any():
         return True
+    why = "other points have both signs" if has_positive.any() else "all points are negative"
     for landmarks in (specimen.blocks[0] for specimen in specimens):
-        suspect = (landmarks.coordinates < 0).any(axis=1) & ~(landmarks.coordinates >= 0).any(
-            axis=1
-        )
+        x = landmarks.coordinates
+        suspect = (x < 0).any(axis=1) & ~(x >= 0).any(axis=1)
         if suspect.any():
             raise parser.error(
-                "negative coordinates mark a missing landmark, but these may be positions, since "
-                "the file also has points with coordinates of both signs, or no other points; pass "
-                "negative='keep' if they are positions, or write NA for missing landmarks",
+                "negative coordinates mark missing landmarks, but these may be positions, since "
+                f"{why}; pass negative='keep' if they are, or write NA for missing landmarks",
                 landmarks.lines[int(np.argmax(suspect))],
             )
     return False

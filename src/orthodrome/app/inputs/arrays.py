@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from . import checks
 from .checks import format_names, quote
 from .data import Data, InputError, RawTable
 
+_ZIP = b"PK\x03\x04"  # first bytes of an archive
 _DATA = "X"
 _LABELS = ("y", "labels", "label", "target")
 _NAMES = ("feature_names", "columns")
@@ -29,6 +31,9 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
             "data and labels in one .npz file: numpy.savez(path, X=…, y=…)."
         )
     with path.open("rb") as file, _name_file_in_errors(path):
+        if file.read(len(_ZIP)) == _ZIP:
+            raise InputError(f"{path} holds several arrays. Rename it to .npz.")
+        file.seek(0)
         header = read_header(file, path.stat().st_size)
         # memory for the stored array and for its copy as 64-bit numbers
         checks.check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
@@ -39,6 +44,11 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
 
 def read_npz(path: Path, *, label: str | None, columns: Sequence[str] | None) -> Data | RawTable:
     """Read the data array of an archive, and its labels; see :func:`read_data`."""
+    if not zipfile.is_zipfile(path):
+        raise InputError(
+            f"{path} is not a .npz archive, or it is damaged. Write it with numpy.savez, or rename "
+            "it to .npy if it holds one array."
+        )
     with path.open("rb") as file, _name_file_in_errors(path):
         archive = Arrays(file, path.stat().st_size)
         names = archive.names
@@ -101,8 +111,7 @@ def _name_file_in_errors(what: Path | str) -> Iterator[None]:
     except ValueError as problem:
         raise InputError(
             f"{what} is not a valid array of numbers: {problem}. Pickled Python objects are not "
-            "read, since they can run code. Save it again: numpy.save(path, array.astype(float)) "
-            "for .npy files, numpy.savez(path, X=array) for .npz files."
+            "read, since they can run code. Save it again: numpy.save(path, array.astype(float))."
         ) from None
 
 

@@ -194,24 +194,22 @@ def drop_incomplete(
     noun : str
         What a row is called.
     problems : mapping of str to ndarray of bool
-        What rows lack, and which rows lack it.
+        What rows lack, and which rows lack it. At least one row is incomplete.
     missing : str or None
         The option --missing. None drops rows if they are few.
     fill : str
-        The value of --missing that keeps incomplete rows; "" if there is none.
+        The option that keeps incomplete rows, and what it does; "" if there is none.
     """
     dropped = np.any(list(problems.values()), axis=0)
     n, counts = len(dropped), {lacking: rows.sum() for lacking, rows in problems.items()}
     what = " and ".join(f"{k} of {n} {noun}s have {lacking}" for lacking, k in counts.items() if k)
     too_many = missing is None and max(counts.values()) > MAX_DROPPED * n
-    if dropped.any() and (missing == "error" or too_many or dropped.all()):
-        advice = f", or --missing {fill} to keep them" if fill else ""
-        raise InputError(
-            f"{place}: {what}. Fill them in, or use --missing drop to leave these {noun}s "
-            f"out{advice}."
-        )
-    keep = f" Use --missing {fill} to keep them." if fill else ""
-    return ~dropped, f"{what}. {dropped.sum()} {noun}s were dropped.{keep}" if what else ""
+    if missing == "error" or too_many or dropped.all():
+        drop = "" if dropped.all() else f"--missing drop to leave these {noun}s out"
+        options = " or ".join(filter(None, (drop, fill)))
+        raise InputError(f"{place}: {what}. Fill them in{options and f', or use {options}'}.")
+    keep = f" Use {fill}." if fill else ""
+    return ~dropped, f"{what}. These {noun}s were dropped.{keep}"
 
 
 def infinite_value(path: str, X: NDArray[Any], columns: Sequence[str]) -> str:

@@ -57,7 +57,6 @@ def clean(
     if raw.problem:
         raise InputError(raw.problem)
     text = text or ("error" if chosen else "ignore")
-    fill_gaps = missing in ("mean", "median")
     statistic = "mean" if missing == "mean" else "median"
     cleaner = TableCleaner(missing=statistic, text=text, choose_columns=not chosen)
     _fit(cleaner, raw, raw.values)
@@ -65,20 +64,21 @@ def clean(
     cells = cleaner.missing_cells(raw.values)
     gaps, unlabelled = _incomplete(cells, raw), checks.unlabelled_rows(raw.labels, len(raw.ids))
     lacking = f"missing cells (in {format_names(name for name, c in cells.items() if c.any())})"
-    if fill_gaps and gaps.any():
+    if gaps.any() and missing in ("mean", "median"):
         notes.append(
             f"{gaps.sum()} of {len(gaps)} rows have {lacking}. Missing cells were replaced by the "
             f"{missing} of their column."
         )
         gaps = np.zeros_like(gaps)
+    if not (gaps | unlabelled).any():
+        return _as_data(raw, cleaner, np.arange(len(gaps)), notes)
     place = f"{raw.path}, {raw.locate(int(np.argmax(gaps | unlabelled)))}"
     problems = {lacking: gaps, f"no label in {quote(raw.label_name or '')}": unlabelled}
-    fill = "median" if gaps.any() else ""
+    can_fill = np.any(gaps & ~unlabelled)  # a row without a label is dropped anyway
+    fill = "--missing median to fill in the cells" if can_fill else ""
     keep, note = checks.drop_incomplete(place, "row", problems, missing, fill)
-    notes += [note] if note else []
-    if not keep.all():
-        _fit(cleaner, raw, raw.values[keep])
-    return _as_data(raw, cleaner, np.flatnonzero(keep), notes)
+    _fit(cleaner, raw, raw.values[keep])
+    return _as_data(raw, cleaner, np.flatnonzero(keep), [*notes, note])
 
 
 def apply_cleaner(cleaner: TableCleaner, raw: RawTable) -> Data:

@@ -64,11 +64,14 @@ def read_image(path: str | os.PathLike[str]) -> Floats:
                 return _as_array(pillow, pillow.ImageOps.exif_transpose(image))
     except InputError:
         raise
-    except (OSError, SyntaxError, ValueError, pillow.Image.DecompressionBombError) as problem:
-        reason = str(problem).rstrip(".")
+    except pillow.UnidentifiedImageError:  # its message has only the address of the bytes
         raise InputError(
-            f"{file} is a damaged or too large image, or not PNG or JPEG: {reason}. Convert it."
+            f"{file} is not a PNG or JPEG image, or it is damaged. Save it again as PNG."
         ) from None
+    except pillow.Image.DecompressionBombError as problem:
+        raise InputError(f"{file} is too large: {problem} Reduce its size.") from None
+    except (OSError, SyntaxError, ValueError) as problem:
+        raise InputError(f"{file} is a damaged image: {problem}. Save it again.") from None
 
 
 def write_image(path: str | os.PathLike[str], image: ArrayLike) -> None:

@@ -51,15 +51,22 @@ def read_specimens(path: Path, *, keep_negative: bool = False) -> tuple[Specimen
     if path.suffix.lower() == ".tps":
         return _read_tps(path, "keep" if keep_negative else "missing")
     try:
-        return (read_morphologika if _first_line(path).startswith("[") else read_nts)(path), ()
+        return (read_morphologika if _is_morphologika(path) else read_nts)(path), ()
     except ValueError as problem:
         raise InputError(str(problem)) from None
 
 
 def is_landmark_text(path: Path) -> bool:
     """Return whether a text file is a Morphologika or an NTS file, not a table."""
-    line = _first_line(path)
-    return line.startswith("[") or bool(_NTS_LINE.match(line))
+    return bool(_NTS_LINE.match(_first_line(path))) or _is_morphologika(path)
+
+
+def _is_morphologika(path: Path) -> bool:
+    """Return whether a file begins with a section, or has points after a title."""
+    if _first_line(path).startswith("["):
+        return True
+    with path.open("rb") as file:
+        return any(b"[rawpoints]" in line.lower() for line in file)
 
 
 def _first_line(path: Path) -> str:
@@ -153,13 +160,15 @@ def complete_landmarks(data: Data, missing: str | None) -> Data:
         data = _estimated(data, None)
     gaps = np.asarray(np.isnan(data.X).any(axis=(1, 2)))
     unlabelled = checks.unlabelled_rows(data.labels, len(data))
-    names = format_names((data.ids[i] for i in np.flatnonzero(gaps | unlabelled)), _MAX_LISTED)
-    fill = "estimate" if gaps.any() else ""
+    incomplete = np.flatnonzero(gaps | unlabelled)
+    if not len(incomplete):
+        return data
+    names = format_names((data.ids[i] for i in incomplete), _MAX_LISTED)
+    can_estimate = np.any(gaps & ~unlabelled)  # a specimen without a label is dropped anyway
+    fill = "--missing estimate to estimate the landmarks" if can_estimate else ""
     problems = {"missing landmarks": gaps, "no label": unlabelled}
     place = f"{data.path}, {names}"
     complete, note = checks.drop_incomplete(place, "specimen", problems, missing, fill)
-    if not note:
-        return data
     return _noted(data.take(np.flatnonzero(complete)), f"{note} Incomplete: {names}.")
 
 
