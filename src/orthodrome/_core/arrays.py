@@ -74,6 +74,17 @@ def read_header(file: IO[bytes], size: int) -> ArrayHeader:
     return header
 
 
+def read_array(file: IO[bytes]) -> Array:
+    """Read an array with a valid header from the start of a file."""
+    with warnings.catch_warnings(action="ignore"):  # headers of Python 2 are accepted
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    if array.dtype.kind == "U" and array.size:
+        codes = np.ascontiguousarray(array).view(f"{array.dtype.byteorder}u4")
+        if codes.max() > _MAX_CODE_POINT:
+            raise ValueError("its texts contain invalid characters")
+    return array
+
+
 class Arrays:
     """The arrays of a .npz file by name, each read on access.
 
@@ -124,17 +135,8 @@ class Arrays:
 
     def __getitem__(self, name: str) -> Array:
         self.header(name)  # check sizes before allocating memory
-        with (
-            _report_corruption(),
-            warnings.catch_warnings(action="ignore"),
-            self._archive.open(self._members[name]) as file,
-        ):
-            array = np.lib.format.read_array(file, allow_pickle=False)
-        if array.dtype.kind == "U" and array.size:
-            codes = np.ascontiguousarray(array).view(f"{array.dtype.byteorder}u4")
-            if codes.max() > _MAX_CODE_POINT:
-                raise ValueError("its texts contain invalid characters")
-        return array
+        with _report_corruption(), self._archive.open(self._members[name]) as file:
+            return read_array(file)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.arrays import Arrays, read_header
+from ..._core.arrays import Arrays, read_array, read_header
 from ..._core.types import Array
 from ...plots._matplotlib import require
 from . import checks
@@ -38,7 +38,7 @@ def read_npy(path: Path, *, label: str | None, columns: Sequence[str] | None) ->
         # memory for the stored array and for its copy as 64-bit numbers
         checks.check_memory(header.nbytes * (1 + 8 / (header.dtype.itemsize or 1)), str(path))
         file.seek(0)
-        array = np.lib.format.read_array(file, allow_pickle=False)
+        array = read_array(file)
     return _as_data(path, "the array", array, columns)
 
 
