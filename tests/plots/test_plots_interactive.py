@@ -369,9 +369,10 @@ def test_every_class_has_contrast_on_a_dark_page():
 
 
 def test_dark_follows_the_system_and_paper_is_light(browser, file):
-    def fills(selector):
-        script = "nodes => nodes.map(node => getComputedStyle(node).fill)"
-        return figure.locator(selector).evaluate_all(script)
+    def fills(selector):  # in one step, because the figure may be redrawn between two
+        script = """(figure, selector) =>
+            [...figure.querySelectorAll(selector)].map(node => getComputedStyle(node).fill)"""
+        return figure.evaluate(script, selector)
 
     light = [f"rgb{tuple(int(color[i : i + 2], 16) for i in (1, 3, 5))}" for color in COLORS]
     with opened(browser, file, color_scheme="dark") as shown:
