@@ -30,8 +30,8 @@ DEFAULT = "default"
 INTRODUCTION = """\
 ## Other rules for the classifiers
 
-Differences of accuracy from the default rule, in percentage points; tables and splits are those of
-the section on classification ({n_splits} splits). The rules are:
+Differences of accuracy from the rule with `kernel="gaussian"`, in percentage points; tables and
+splits are those of the section on classification ({n_splits} splits). The rules are:
 
 - a kernel exp(-d/σ) as a further candidate, by leave-one-out accuracy or likelihood;
 - the mean of the probabilities of the five likeliest candidates of both kernels;
@@ -40,7 +40,7 @@ the section on classification ({n_splits} splits). The rules are:
 """
 
 CONCLUSION = """\
-The gains on the sets to choose on are not confirmed on the others, so we kept the default."""
+The gains on the sets to choose on are not confirmed on the others, so we kept the rule."""
 
 
 class Candidates(NamedTuple):

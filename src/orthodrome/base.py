@@ -21,7 +21,7 @@ from ._core.progress import CallbackSupportMixin, with_callbacks
 from ._core.types import Array, Data, Floats, Indices
 from .eigen import Nystroem
 from .eigen.leading import check_solver
-from .kernels import Kernel, NeighborGraph, Precomputed, as_kernel
+from .kernels import Gaussian, Kernel, NeighborGraph, Precomputed, as_kernel
 from .kernels.wrappers import with_kernel_object
 from .rows import ArrayRows, DaskRows, Rows, as_rows
 from .rows.base import row_moments
@@ -134,6 +134,8 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     _PARAMETERS: ClassVar[dict[str, Check]] = {"memory_budget": memory_size, "verbose": verbosity}
     #: Whether sparse graphs of similarities are accepted in place of a kernel.
     _accepts_graphs: ClassVar[bool] = False
+    #: Whether `fit` can choose the kernel, with ``kernel="auto"``.
+    _chooses_kernel: ClassVar[bool] = False
 
     _: KW_ONLY
     memory_budget: str | float = "2GiB"
@@ -142,8 +144,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Any:
         """Set parameters; ``kernel__name`` sets a parameter of the kernel.
 
-        A name of a kernel is then replaced by the kernel object.
+        A name of a kernel is then replaced by the kernel object, and "auto" by a Gaussian kernel.
         """
+        if self._automatic and any(name.startswith("kernel__") for name in params):
+            params = {"kernel": "gaussian"} | params
         for name in params:
             if "__" not in name and name not in self._get_param_names():
                 advice = hint(name, type(self))
@@ -155,7 +159,13 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         for name, check in self._PARAMETERS.items():
             check(getattr(self, name), name, type(self).__name__)
 
+    @property
+    def _automatic(self: Any) -> bool:
+        return self._chooses_kernel and isinstance(self.kernel, str) and self.kernel == "auto"
+
     def _kernel_object(self: Any) -> Kernel:
+        if self._automatic:
+            return Gaussian()
         owner = type(self).__name__
         kernel = as_kernel(self.kernel, owner)
         if isinstance(kernel, NeighborGraph) and not self._accepts_graphs:

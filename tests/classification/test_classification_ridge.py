@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
 from laws_classification import SIGMA, close, gaussian, own_column, three_classes
@@ -12,7 +13,7 @@ from laws_classification import fit as fit_any
 from laws_shapes import naive_hermitian_ridge, naive_preshape, three_leaves, two_kinds_of_matrices
 from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
 from orthodrome.classification import base, subspaces
-from orthodrome.kernels import Embedded, Gaussian, Normalized, Sigmoid
+from orthodrome.kernels import Embedded, Gaussian, Laplacian, Normalized, Sigmoid
 
 fit = partial(fit_any, KernelRidgeRegressionClassifier)
 
@@ -98,6 +99,49 @@ def test_scales_around_that_of_the_kernel(Classifier, name):
     resolved = Classifier(model.kernel_.resolved(), alpha=model.alpha_)
     resolved.fit(X, y, sample_weight=weights)
     close(resolved.class_residuals(X), model.class_residuals(X), 1e-9)
+
+
+@pytest.mark.parametrize("Classifier", [KernelRidgeRegressionClassifier, PerTurbo])
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_automatic_kernels(Classifier, scale):
+    """Against one fit for each kernel; some entries are far from the others."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 120)
+    far, close_by = 8 * rng.standard_normal((120, 6)), 0.8 * rng.standard_normal((120, 6))
+    X = np.where(rng.random((120, 6)) < 0.1, far, 2 * rng.standard_normal((3, 6))[y] + close_by)
+    weights = rng.integers(1, 3, len(X)).astype(float)
+    model = Classifier().fit(scale * X, y, sample_weight=weights)
+    sigma = Gaussian().fit(X, sample_weight=weights).sigma_
+    rate = np.sqrt(2 / 6) / sigma
+    kernels = [Laplacian(2 * rate), Laplacian(rate)]
+    kernels += [Gaussian(sigma * factor) for factor in base.SIGMA_FACTORS]
+    single = [Classifier(kernel).fit(X, y, sample_weight=weights) for kernel in kernels]
+    close(model.loo_scores_, np.concatenate([one.loo_scores_ for one in single]), 1e-9)
+    close(model.sigmas_[2:] / scale, [kernel.sigma for kernel in kernels[2:]], 1e-9)
+    assert np.all(np.isnan(model.sigmas_[:2]))
+    best = [one for one in single if one.loo_score_ == model.loo_scores_.max()][-1]
+    assert isinstance(model.kernel_, Laplacian)
+    assert isinstance(best.kernel_, Laplacian)
+    close(model.class_residuals(scale * X), best.class_residuals(X), 1e-9)
+    repeated = Classifier().fit(
+        np.repeat(scale * X, weights.astype(int), axis=0), np.repeat(y, weights.astype(int))
+    )
+    close(model.class_residuals(scale * X), repeated.class_residuals(scale * X), 1e-9)
+    close(pickle.loads(pickle.dumps(model)).loo_residuals_, model.loo_residuals_)
+
+
+def test_where_the_kernel_stays_gaussian():
+    X, y = three_classes()
+    sparse = scipy.sparse.csr_array(X)
+    assert KernelRidgeRegressionClassifier().fit(sparse, y).loo_scores_.shape == (6, 19)
+    for sigmas in (None, [1.0, 2.0]):
+        model = KernelRidgeRegressionClassifier(sigmas=sigmas).fit(X, y)
+        assert isinstance(model.kernel_, Gaussian)
+        assert np.all(model.sigmas_ > 0)
+    model = KernelRidgeRegressionClassifier().set_params(kernel__sigma=0.5).fit(X, y)
+    assert model.kernel_.sigma_ == 0.5
+    constant = KernelRidgeRegressionClassifier().fit(np.ones((6, 2)), [0, 1] * 3)
+    assert np.all(np.isfinite(constant.class_residuals(np.zeros((1, 2)))))
 
 
 def test_scales_that_are_kept():

@@ -135,7 +135,7 @@ def make_model(choice: Choice, data: Data) -> Any:
     if "kernel" in known:
         parameters["kernel"] = make_kernel(choice, data)
         default = choice.kernel is None and choice.sigma is None and data.kind != "shapes"
-        if choice.method == "spectral" and default:
+        if estimator._chooses_kernel and default:
             parameters["kernel"] = "auto"
         if choice.method == "kmeans" and not has_profile(parameters["kernel"]):
             parameters.setdefault("centers", "intrinsic")  # the kernel has no pre-images

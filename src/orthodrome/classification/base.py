@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +22,7 @@ from .._core.progress import tracked, with_callbacks
 from .._core.threads import single_threaded_blas
 from .._core.types import Data, Floats, Indices
 from ..base import KernelEstimator, last_fit_kept, with_parameters
-from ..kernels import Embedded, Kernel, Normalized, Precomputed
+from ..kernels import Embedded, Kernel, Laplacian, Normalized, Precomputed
 from ..kernels.wrappers import inner_kernel
 from .calibration import residual_temperature, softmax_of_residuals
 from .filters import TIE_TOL, Filter, tie_within_rounding
@@ -47,6 +48,9 @@ DEFAULT_ALPHAS = (*[float(f"{d}e{power}") for power in range(-8, 1) for d in (1,
 
 #: Multiples of the kernel's scale for ``sigmas="auto"``.
 SIGMA_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+# Multiples of the rate of the Laplacian kernel for ``kernel="auto"``.
+_RATE_FACTORS = (2.0, 1.0)
 
 # Maximum number of leave-one-out residuals to keep: 128 MiB in float64.
 _MAX_RESIDUALS = 2**24
@@ -273,26 +277,27 @@ def _judge(
 
 def _best_trial(
     training: TrainingPoints, kernels: list[Kernel], rules: Rules, report: Report
-) -> tuple[Kernel, list[ClassGroup], _LeaveOneOut, list[Floats]]:
-    """Return the best kernel, its classes and leave-one-out results, and the scores of all."""
-    best: tuple[Kernel, _LeaveOneOut] | None = None
+) -> tuple[Kernel, TrainingPoints, list[ClassGroup], _LeaveOneOut, list[Floats]]:
+    """Return the best kernel, its points, classes and leave-one-out results, and all scores."""
+    best: tuple[Kernel, TrainingPoints, _LeaveOneOut] | None = None
     scores: list[Floats] = []
     for i, kernel in enumerate(kernels):
 
         def report_part(fraction: float, done: int = i) -> None:
             report((done + fraction) / len(kernels))
 
-        groups = _decompose(training, kernel, rules, report_part)
+        points = _prepared(training, kernel, rules)
+        groups = _decompose(points, kernel, rules, report_part)
         alphas = rules.candidates(groups)
-        found = _leave_one_out(training, groups, rules, alphas, report_part)
+        found = _leave_one_out(points, groups, rules, alphas, report_part)
         # among ties, use the last kernel, which smooths most; allow for rounding errors of sums
-        if best is None or found.scores.max() >= best[1].scores.max() - 1e-12:
-            best = kernel, found
+        if best is None or found.scores.max() >= best[2].scores.max() - 1e-12:
+            best = kernel, points, found
         scores.append(found.scores)
     assert best is not None  # there is at least one kernel
     if best[0] is not kernels[-1]:  # decomposed again, since keeping all would need too much memory
-        groups = _decompose(training, best[0], rules, report)
-    return best[0], groups, best[1], scores
+        groups = _decompose(best[1], best[0], rules, report)
+    return best[0], best[1], groups, best[2], scores
 
 
 def _fitted_attributes(
@@ -338,7 +343,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
     ``verbose``.
     """
 
-    kernel: Any = "gaussian"
+    kernel: Any = "auto"
     _: KW_ONLY
     alpha: float | str = "loo"
     alpha_scale: str = "absolute"
@@ -351,6 +356,8 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
         "alphas": optional(grid(or_zero=True)),
         "sigmas": optional(or_word("auto", grid())),
     }
+
+    _chooses_kernel = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -420,19 +427,19 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
         with tracked(self, bool(self.verbose)) as progress, training.blas():
             kernel = _fitted_kernel(kernel, X, weights)
             self._check_kernel(kernel, X)
-            training = _prepared(training, kernel, rules)
-            kernels = self._trial_kernels(kernel, exact=rules.left_out is None)
+            kernels = self._trial_kernels(kernel, X, exact=rules.left_out is None)
             report = partial(progress.advance, name="classes")
             # fit must raise for a point antipodal to the reference of another class
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
             if not chooses and len(kernels) == 1:
                 kernel = kernels[0]
+                training = _prepared(training, kernel, rules)
                 groups = _decompose(training, kernel, rules, report)
                 self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, 0))
                 kept, parameters = replace(training, prepared=None), self.get_params(deep=False)
                 self._later_ = {"training": kept, "parameters": parameters}
                 return
-            kernel, groups, found, scores = _best_trial(training, kernels, rules, report)
+            kernel, training, groups, found, scores = _best_trial(training, kernels, rules, report)
             # among ties, use the largest α, which smooths most
             number = int(np.flatnonzero(found.scores >= found.scores.max() - 1e-12)[-1])
             self.__dict__.update(_fitted_attributes(training, groups, kernel, rules, number))
@@ -441,7 +448,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             judgement = _judge(training, found, number, self._residuals)
             self._later_ = {"judgement": judgement, "scores": scores}
 
-    def _trial_kernels(self, kernel: Kernel, exact: bool) -> list[Kernel]:
+    def _trial_kernels(self, kernel: Kernel, X: Any, exact: bool) -> list[Kernel]:
         """Return the fitted kernels to choose from, and set ``sigmas_``."""
         given = getattr(_innermost(self._kernel_object()), "sigma", None)
         fitted = getattr(_innermost(kernel), "sigma_", np.nan)
@@ -450,7 +457,14 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             self.sigmas_ = np.array([fitted], dtype=np.float64)
             return [kernel]
         self.sigmas_ = np.unique(fitted * np.array(SIGMA_FACTORS) if is_auto else self.sigmas)
-        return [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
+        kernels = [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
+        if not (self._automatic and is_auto) or scipy.sparse.issparse(X):
+            return kernels
+        # the rate is 1/d if all d columns have variance 1
+        rate = math.sqrt(2 / X.shape[1]) / fitted
+        rates = [rate * factor for factor in _RATE_FACTORS if 0 < rate * factor < math.inf]
+        self.sigmas_ = np.concatenate([np.full(len(rates), np.nan), self.sigmas_])
+        return [Laplacian(rate).fit_validated(X) for rate in rates] + kernels
 
     def _judgement(self) -> _Judgement:
         """Return leave-one-out results; compute them now if the fit did not need them."""

@@ -48,9 +48,11 @@ class PerTurbo(ClassResidualClassifier):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="gaussian"
+    kernel : Kernel, str or callable, default="auto"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. It is fitted once, to the points of all classes.
+        ``callable(X, Y)`` that returns a block. ``"auto"`` is ``"gaussian"``; with
+        ``sigmas="auto"`` and dense X, leave-one-out may choose ``Laplacian`` instead, see the
+        notes. It is fitted once, to the points of all classes.
         For grid search over its parameters use an object: ``PerTurbo(Gaussian())`` has
         ``kernel__sigma``.
     alpha : float or "loo", default="loo"
@@ -101,7 +103,7 @@ class PerTurbo(ClassResidualClassifier):
         The α of each class, in units of the kernel.
     loo_score_ : float
         Leave-one-out accuracy on the training points.
-    loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
+    loo_scores_ : ndarray of shape (n_kernels, n_alphas)
         Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
         Residuals of the training points; each point is left out of its class.
@@ -113,9 +115,10 @@ class PerTurbo(ClassResidualClassifier):
         The kernel of each class: ``kernel_``, or the geodesic one.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
-    sigmas_ : ndarray of shape (n_sigmas,)
-        Scales tried, ascending; ties go to the largest. If leave-one-out chose no scale, this is
-        the kernel's scale, or NaN if the kernel has none.
+    sigmas_ : ndarray of shape (n_kernels,)
+        Scales tried, ascending; ties go to the largest. NaN stands for a kernel without a scale,
+        such as the Laplacian kernels, which are tried first. If leave-one-out chose no scale, this
+        is the kernel's scale.
     support_ : ndarray of shape (n_support,)
         Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
@@ -128,6 +131,11 @@ class PerTurbo(ClassResidualClassifier):
 
     Notes
     -----
+    ``kernel="auto"`` compares eight kernels by leave-one-out: Gaussian ones with the six scales of
+    `sigmas`, and Laplacian ones, whose rate γ is 1 and 2 times √(2/d)/σ, with the d columns of X
+    and the mean scale σ of the Gaussian kernel. On standardised columns √(2/d)/σ = 1/d. Single
+    far entries of a row matter less for them. They are not tried with `geodesic` or `n_components`.
+
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 

@@ -44,9 +44,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="gaussian"
+    kernel : Kernel, str or callable, default="auto"
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
-        ``callable(X, Y)`` that returns a block. ``"veronese_whitney"``, the paper's kernel, is
+        ``callable(X, Y)`` that returns a block. ``"auto"`` is ``"gaussian"``; with
+        ``sigmas="auto"`` and dense X, leave-one-out may choose ``Laplacian`` instead, see the
+        notes. ``"veronese_whitney"``, the paper's kernel, is
         for planar shapes, ``"log_euclidean"`` for covariance matrices. ``"linear"`` gives the ridge
         regression classifier of vectors, ``"hermitian_linear"`` that of complex pre-shapes.
     alpha : float or "loo", default="loo"
@@ -89,11 +91,12 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         The λ of each class, in units of the kernel.
     loo_score_ : float
         Leave-one-out accuracy on the training points.
-    loo_scores_ : ndarray of shape (n_sigmas, n_alphas)
+    loo_scores_ : ndarray of shape (n_kernels, n_alphas)
         Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
-    sigmas_ : ndarray of shape (n_sigmas,)
-        Scales tried, ascending; ties go to the largest. If only one scale was possible, this is the
-        kernel's scale, or NaN for a kernel without a scale.
+    sigmas_ : ndarray of shape (n_kernels,)
+        Scales tried, ascending; ties go to the largest. NaN stands for a kernel without a scale,
+        such as the Laplacian kernels, which are tried first. If only one scale was possible, this
+        is the kernel's scale.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
@@ -116,6 +119,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Notes
     -----
+    ``kernel="auto"`` compares eight kernels by leave-one-out: Gaussian ones with the six scales of
+    `sigmas`, and Laplacian ones, whose rate γ is 1 and 2 times √(2/d)/σ, with the d columns of X
+    and the mean scale σ of the Gaussian kernel. On standardised columns √(2/d)/σ = 1/d. Single
+    far entries of a row matter less for them.
+
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.
 

@@ -250,23 +250,7 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
         "n_init": integer(maximum=MAX_N_INIT),
     }
     _accepts_graphs = True
-
-    @property
-    def _automatic(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "auto"
-
-    def _kernel_object(self) -> Kernel:
-        return Gaussian() if self._automatic else super()._kernel_object()
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters; ``kernel__name`` sets a parameter of the kernel.
-
-        Setting a parameter of the kernel replaces the name of a kernel by a kernel object, and
-        "auto" by a Gaussian kernel.
-        """
-        if self._automatic and any(name.startswith("kernel__") for name in params):
-            params = {"kernel": "gaussian"} | params
-        return super().set_params(**params)
+    _chooses_kernel = True
 
     # ------------------------------------------------------------------ fitting
 
