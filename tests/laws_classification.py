@@ -30,6 +30,7 @@ RIDGE = {
     "absolute": {"alpha": 0.03},
     "interpolating": {"alpha": 0.0},
     "scales": {"sigmas": [0.5, 1.5, 4.0]},
+    "automatic": {"kernel": "auto"},
     "few of each class": {"subspace_size": 9, "random_state": 0},
     "balanced": {"class_weight": "balanced"},
     "weighted": {"class_weight": {"ash": 3.0, "oak": 0.5}, "alpha": 0.1},

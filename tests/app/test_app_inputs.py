@@ -350,6 +350,7 @@ def test_parquet(tmp_path, write):
     rejected(path, "row 2", "'b'", "missing", columns=["a", "b"])
     assert read_data(path, columns=["a", "b"], missing="mean").X.tolist() == [[1, 0.5], [2, 0.5]]
     rejected(path, "row 2", "'k'", "no label", columns=["a"], label="k")
+    rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 
 def test_advice_keeps_rows_that_can_be_kept(write):
@@ -362,7 +363,6 @@ def test_advice_keeps_rows_that_can_be_kept(write):
     path = write("c.csv", "a,b,k\n1,,x\n2,3,\n")
     rejected(path, "Fill them in, or use --missing median to fill in the cells.", label="k")
     rejected(write("d.csv", "a,k\n1,\n2,\n"), "Fill them in.", label="k", missing="median")
-    rejected(write("b.parquet", "PAR1 no"), "parquet")
 
 
 # ---------------------------------------------------------------------------- TPS files

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from laws_classification import SIGMA, close, gaussian, own_column, three_classes
 from laws_classification import fit as fit_any
 from laws_shapes import naive_hermitian_ridge, naive_preshape, three_leaves, two_kinds_of_matrices
-from orthodrome import KernelRidgeRegressionClassifier, PerTurbo
+from orthodrome import KernelRidgeRegressionClassifier, PerTurbo, load, save
 from orthodrome.classification import base, subspaces
 from orthodrome.kernels import Embedded, Gaussian, Laplacian, Normalized, Sigmoid
 
@@ -103,7 +103,7 @@ def test_scales_around_that_of_the_kernel(Classifier, name):
 
 @pytest.mark.parametrize("Classifier", [KernelRidgeRegressionClassifier, PerTurbo])
 @pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
-def test_automatic_kernels(Classifier, scale):
+def test_automatic_kernels(Classifier, scale, tmp_path):
     """Against one fit for each kernel; some entries are far from the others."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
@@ -127,7 +127,12 @@ def test_automatic_kernels(Classifier, scale):
         np.repeat(scale * X, weights.astype(int), axis=0), np.repeat(y, weights.astype(int))
     )
     close(model.class_residuals(scale * X), repeated.class_residuals(scale * X), 1e-9)
-    close(pickle.loads(pickle.dumps(model)).loo_residuals_, model.loo_residuals_)
+    save(model, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    close(loaded.loo_residuals_, model.loo_residuals_)
+    close(loaded.class_residuals(scipy.sparse.csr_array(scale * X)), best.class_residuals(X), 1e-9)
+    wider = np.hstack([scale * X, np.ones((len(X), 2))])  # constant columns change nothing
+    close(Classifier().fit(wider, y, weights).class_residuals(wider), best.class_residuals(X), 1e-9)
 
 
 def test_where_the_kernel_stays_gaussian():

@@ -206,11 +206,39 @@ def test_auto_draws_uniformly_where_that_is_as_good(X, way):
 
 
 def test_auto_draws_by_residual_among_equal_rows():
-    X = np.tile(round_group(200), (3, 1))
+    X = np.tile(round_group(100), (10, 1))
     kernel = Gaussian().fit(X)
     found = choose_anchors(kernel, X, 60, anchors="auto", random_state=0)
-    assert found.choice == "rpcholesky: uniform anchors depend on each other"
-    assert len(np.unique(found.indices % 200)) == 60
+    assert re.fullmatch(r"rpcholesky: only \d+ of 60 uniform .* are independent", found.choice)
+    assert len(np.unique(found.indices % 100)) == 60
+
+
+@pytest.mark.parametrize("n", [1000, 2500])
+def test_auto_keeps_uniform_anchors_if_a_few_are_drawn_twice(n):
+    X = round_group(n)
+    found = choose_anchors(Gaussian().fit(X), X, 300, anchors="auto", random_state=0)
+    assert found.choice.startswith("uniform: ")
+    assert len(found.indices) >= 270
+    w = np.repeat([1.0, 2.0], [n - 100, 100])
+    both = [
+        choose_anchors(Gaussian().fit(X), Y, 300, anchors="auto", sample_weight=v, random_state=0)
+        for Y, v in ((X, w), (np.repeat(X, w.astype(int), axis=0), None))
+    ]
+    np.testing.assert_array_equal(both[0].points, both[1].points)
+
+
+def test_auto_does_not_look_at_rows_of_weight_0():
+    X = round_group(200)
+    weights = np.repeat([1.0, 0.0], [20, 180])
+    found = choose_anchors(
+        Gaussian().fit(X), X, 60, anchors="auto", sample_weight=weights, random_state=0
+    )
+    assert sorted(found.indices) == list(range(20))
+    X[100:] = 0.0  # cannot be normalised
+    weights[:100] = 1.0
+    kernel = Normalized("linear").fit(X[:100])
+    found = choose_anchors(kernel, X, 8, anchors="auto", sample_weight=weights, random_state=0)
+    assert found.indices.max() < 100
 
 
 @pytest.mark.parametrize("anchors", ["auto", "rpcholesky", "uniform", [5, 17, 250]])

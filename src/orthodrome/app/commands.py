@@ -117,7 +117,11 @@ _LINKS_HELP = "landmarks: table of pairs of numbers to join by lines in figures"
 LINKS = _option("--links", _LINKS_HELP, metavar="FILE")
 SEED = _option("--seed", "random seed", int, 0, min=0, max=2**32 - 1)
 MODEL = (
-    _option("--kernel", "default: by the method; veronese_whitney for shapes", metavar="NAME"),
+    _option(
+        "--kernel",
+        "default: gaussian, or chosen by the method; veronese_whitney for shapes",
+        metavar="NAME",
+    ),
     _option("--sigma", "bandwidth: a number, mean or median", metavar="σ"),
     _STANDARDIZE,
     SEED,

@@ -301,6 +301,7 @@ _NAMES = {
     "VeroneseWhitney": ("a Gaussian kernel of planar shapes", "lee2019extrinsic"),
     "LogEuclidean": ("a log-Euclidean Gaussian kernel", "jayasumana2013kernel"),
     "Gaussian": ("a Gaussian kernel", ""),
+    "Laplacian": ("a Laplacian kernel", ""),
     "Linear": ("a linear kernel", ""),
 }
 
@@ -345,6 +346,8 @@ def _described(used: Any) -> str:
         text += f" [{key}]"
     if isinstance(used, Kernel) and hasattr(used, "sigma_"):
         text += f" (bandwidth {float(used.sigma_):.3g})"
+    elif isinstance(used, Kernel) and hasattr(used, "gamma_"):
+        text += f" (gamma {float(used.gamma_):.3g})"
     return text
 
 

@@ -281,12 +281,14 @@ def _best_trial(
     """Return the best kernel, its points, classes and leave-one-out results, and all scores."""
     best: tuple[Kernel, TrainingPoints, _LeaveOneOut] | None = None
     scores: list[Floats] = []
+    points = training
     for i, kernel in enumerate(kernels):
 
         def report_part(fraction: float, done: int = i) -> None:
             report((done + fraction) / len(kernels))
 
-        points = _prepared(training, kernel, rules)
+        if type(kernel) is not type(kernels[i - 1]) or i == 0:  # scales share prepared points
+            points = _prepared(training, kernel, rules)
         groups = _decompose(points, kernel, rules, report_part)
         alphas = rules.candidates(groups)
         found = _leave_one_out(points, groups, rules, alphas, report_part)
@@ -427,7 +429,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
         with tracked(self, bool(self.verbose)) as progress, training.blas():
             kernel = _fitted_kernel(kernel, X, weights)
             self._check_kernel(kernel, X)
-            kernels = self._trial_kernels(kernel, X, exact=rules.left_out is None)
+            kernels = self._trial_kernels(kernel, training, exact=rules.left_out is None)
             report = partial(progress.advance, name="classes")
             # fit must raise for a point antipodal to the reference of another class
             chooses = rules.chooses or precomputed or rules.class_kernel is not None
@@ -448,7 +450,7 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             judgement = _judge(training, found, number, self._residuals)
             self._later_ = {"judgement": judgement, "scores": scores}
 
-    def _trial_kernels(self, kernel: Kernel, X: Any, exact: bool) -> list[Kernel]:
+    def _trial_kernels(self, kernel: Kernel, training: TrainingPoints, exact: bool) -> list[Kernel]:
         """Return the fitted kernels to choose from, and set ``sigmas_``."""
         given = getattr(_innermost(self._kernel_object()), "sigma", None)
         fitted = getattr(_innermost(kernel), "sigma_", np.nan)
@@ -458,11 +460,12 @@ class ClassResidualClassifier(_Attributes, ClassifierMixin, KernelEstimator):
             return [kernel]
         self.sigmas_ = np.unique(fitted * np.array(SIGMA_FACTORS) if is_auto else self.sigmas)
         kernels = [kernel.rescaled(float(sigma)) for sigma in self.sigmas_]
+        X = training.data
         if not (self._automatic and is_auto) or scipy.sparse.issparse(X):
             return kernels
-        # the rate is 1/d if all d columns have variance 1
-        rate = math.sqrt(2 / X.shape[1]) / fitted
-        rates = [rate * factor for factor in _RATE_FACTORS if 0 < rate * factor < math.inf]
+        # the rate is 1/d if d columns have variance 1, and the others are constant
+        d = max(1, int(np.count_nonzero(np.ptp(X, axis=0))))
+        rates = [math.sqrt(2 / d) / fitted * factor for factor in _RATE_FACTORS]
         self.sigmas_ = np.concatenate([np.full(len(rates), np.nan), self.sigmas_])
         return [Laplacian(rate).fit_validated(X) for rate in rates] + kernels
 

@@ -110,15 +110,15 @@ class PerTurbo(ClassResidualClassifier):
     temperature_ : float
         Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
-        The fitted kernel, with the chosen scale.
+        The chosen kernel, fitted.
     class_kernels_ : list of Kernel
         The kernel of each class: ``kernel_``, or the geodesic one.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
     sigmas_ : ndarray of shape (n_kernels,)
-        Scales tried, ascending; ties go to the largest. NaN stands for a kernel without a scale,
-        such as the Laplacian kernels, which are tried first. If leave-one-out chose no scale, this
-        is the kernel's scale.
+        Scales tried, ascending; ties go to the largest. If leave-one-out chose no scale, this is
+        the kernel's scale. NaN stands for a kernel without a scale; with ``kernel="auto"``, the
+        first two are NaN, for the Laplacian kernels.
     support_ : ndarray of shape (n_support,)
         Indices of training rows, one for each distinct point that spans a class, sorted by class.
     n_features_in_, feature_names_in_ :
@@ -131,10 +131,12 @@ class PerTurbo(ClassResidualClassifier):
 
     Notes
     -----
-    ``kernel="auto"`` compares eight kernels by leave-one-out: Gaussian ones with the six scales of
-    `sigmas`, and Laplacian ones, whose rate γ is 1 and 2 times √(2/d)/σ, with the d columns of X
-    and the mean scale σ of the Gaussian kernel. On standardised columns √(2/d)/σ = 1/d. Single
-    far entries of a row matter less for them. They are not tried with `geodesic` or `n_components`.
+    ``kernel="auto"`` compares eight kernels by leave-one-out: two Laplacian ones, whose rates γ are
+    2r and r, and Gaussian ones with the six scales of `sigmas`, in this order. The rate r is
+    √(2/d)/σ, with the mean scale σ of the Gaussian kernel and the number d of columns that vary; on
+    standardised columns it is 1/d. With a Laplacian kernel, an outlying value in one column matters
+    less. They are not tried with `geodesic` or
+    `n_components`.
 
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.

@@ -94,9 +94,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     loo_scores_ : ndarray of shape (n_kernels, n_alphas)
         Leave-one-out accuracy for each value of `sigmas_` and `alphas_`.
     sigmas_ : ndarray of shape (n_kernels,)
-        Scales tried, ascending; ties go to the largest. NaN stands for a kernel without a scale,
-        such as the Laplacian kernels, which are tried first. If only one scale was possible, this
-        is the kernel's scale.
+        Scales tried, ascending; ties go to the largest. If only one scale was possible, this is the
+        kernel's scale. NaN stands for a kernel without a scale; with ``kernel="auto"``, the first
+        two are NaN, for the Laplacian kernels.
     alphas_ : ndarray of shape (n_alphas,)
         Values of α tried, ascending.
     loo_residuals_ : ndarray of shape (n_samples, n_classes)
@@ -104,7 +104,7 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
     temperature_ : float
         Temperature of the probabilities; see :meth:`predict_proba`.
     kernel_ : Kernel
-        The fitted kernel, with the chosen scale.
+        The chosen kernel, fitted.
     class_kernels_ : list of Kernel
         ``kernel_`` for each class.
     support_ : ndarray of shape (n_support,)
@@ -119,10 +119,11 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
 
     Notes
     -----
-    ``kernel="auto"`` compares eight kernels by leave-one-out: Gaussian ones with the six scales of
-    `sigmas`, and Laplacian ones, whose rate γ is 1 and 2 times √(2/d)/σ, with the d columns of X
-    and the mean scale σ of the Gaussian kernel. On standardised columns √(2/d)/σ = 1/d. Single
-    far entries of a row matter less for them.
+    ``kernel="auto"`` compares eight kernels by leave-one-out: two Laplacian ones, whose rates γ are
+    2r and r, and Gaussian ones with the six scales of `sigmas`, in this order. The rate r is
+    √(2/d)/σ, with the mean scale σ of the Gaussian kernel and the number d of columns that vary; on
+    standardised columns it is 1/d. With a Laplacian kernel, an outlying value in one column matters
+    less.
 
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.

@@ -49,12 +49,13 @@ def check_n_clusters(
     return min(n, int(n_requested))
 
 
-def warn_if_fewer(n_found: int, n_requested: int, owner: str) -> None:
-    """Warn if fewer clusters were found than requested."""
+def warn_if_fewer(n_found: int, n_requested: int, owner: str, dtype: Any = np.float64) -> None:
+    """Warn if fewer clusters were found than requested; `dtype` is that of the data."""
     if n_found < n_requested:
+        advice = "Convert the data to float64, or r" if dtype == np.float32 else "R"
         warn_user(
             f"{owner} found {n_found} of n_clusters={n_requested} clusters: the data have no more "
-            "distinct points, or the kernel cannot separate more. Reduce n_clusters, choose "
-            "another scale (sigma) of the kernel, or convert float32 data to float64.",
+            f"distinct points, or the kernel cannot separate more. {advice}educe n_clusters, or "
+            "choose another scale (sigma) of the kernel.",
             ConvergenceWarning,
         )

@@ -310,7 +310,7 @@ def fit_centers(
     # coordinates do not span the points completely; add the squared lengths that they leave out
     missing = 0.0 if on_sphere else float(view.weights @ view.left_out)
     view.warn()
-    warn_if_fewer(len(kept), start.n_clusters, start.owner)
+    warn_if_fewer(len(kept), start.n_clusters, start.owner, canonical.data.dtype)
     warn_unless_converged(
         best.status,
         start.owner,

@@ -449,7 +449,7 @@ class GeodesicMixture(_Attributes, ClusterFitMixin, DensityMixin, KernelEstimato
         found = in_memory(points.rows.map(partial(evaluate.of_rows, points.by)))
         labels = self._set_fitted(best, found)
         # rounding errors may let EM start from wrong clusters, or from wrong concentrations
-        several = np.bincount(run.labels, minlength=k) > 1
+        several = (np.bincount(run.labels, minlength=k) > 1) & (run.masses > 0)
         spread = np.min(run.scatters[several] / run.masses[several], initial=np.inf)
         # a diameter is twice as long as a distance from the center
         warn_if_close(min(separation_of(run), 4 * float(spread)), rows.dtype, owner)

@@ -42,10 +42,12 @@ _CANDIDATES_PER_ANCHOR = 64
 _MAX_FACTOR_SIZE = 2**26  # entries in the factor of the candidates: half a gigabyte
 
 # With "auto": the rows on which uniform anchors are tested, how many anchors are tested first (they
-# often show that others are needed), and how uneven the residuals may be.
-_TESTED = 1024
+# often show that others are needed), how uneven the residuals may be, and the fraction of the
+# anchors that must be independent.
+_TESTED = 512
 _TESTED_FIRST = 64
 _MAX_UNEVENNESS = 3.0
+_MIN_INDEPENDENT = 0.9
 
 # With at least this many kernel values, half a block of points, compiled loops are faster.
 COMPILED_VALUES = 2**17
@@ -129,10 +131,10 @@ def choose_anchors(
     of equal weight, and one candidate is drawn from each interval.
 
     ``"auto"`` draws uniform anchors, one from each of `n_anchors` intervals of equal weight, and
-    computes the residuals of 1,024 rows. It keeps these anchors if they are independent and the
-    residuals are about even: drawn by residual, a row has on average at most 3 times the residual
-    of a row drawn uniformly. Otherwise it is rpcholesky, as with `tol`, and for precomputed
-    kernels.
+    computes the residuals of 512 rows. It keeps these anchors if 90% of them are independent and
+    the residuals are about even: drawn by residual, a row has on average at most 3 times the
+    residual of a row drawn uniformly. Otherwise it is rpcholesky, as with `tol`, and for
+    precomputed kernels.
 
     Given points are converted to the precision of X.
 
@@ -203,13 +205,18 @@ class _Search:
         """Choose anchors among the rows."""
         named, precomputed = isinstance(anchors, str), isinstance(self.kernel, Precomputed)
         if named and anchors == "auto":
-            if not (self.tol or self.rows.shape[0] <= self.count or precomputed):
+            if not (self.tol or self._n_present() <= self.count or precomputed):
                 return self._uniform_if_even()
             anchors = "rpcholesky"
         numbers = self._row_numbers(anchors)
         points = None if precomputed else self.rows.take(numbers)
         with rows_renumbered(numbers):
             return self._independent(points, numbers, anchors if named else "given")
+
+    def _n_present(self) -> int:
+        """Return the number of rows of positive weight; all rows if weights are not in memory."""
+        counted = isinstance(self.weights, np.ndarray)
+        return int(np.count_nonzero(self.weights)) if counted else self.rows.shape[0]
 
     def _uniform_if_even(self) -> Anchors:
         """Choose uniform anchors, or others if residuals are uneven."""
@@ -220,9 +227,11 @@ class _Search:
         rows = DaskRows.of(pool) if is_dask_array(pool) else ArrayRows.of(pool)
         search = replace(self, rows=rows, weights=weights)
         # a row of weight 2 may be drawn twice, like two equal rows
-        numbers = random.permutation(rows.spread(self.count, weights, random)[0])
+        drawn, counts = rows.spread(self.count, weights, random)
+        numbers = random.permutation(np.repeat(drawn, counts.astype(np.intp)))
         points = rows.take(numbers)
         tested, counts = rows.spread(_TESTED, weights)
+        tested, counts = tested[counts > 0], counts[counts > 0]
         with rows_renumbered(candidates[tested]):
             sample = self.kernel.prepare(rows.take(tested))
         if len(candidates) * self.count >= COMPILED_VALUES:
@@ -234,8 +243,8 @@ class _Search:
             if factor > _MAX_UNEVENNESS:
                 break
         why = f"residuals are uneven by a factor of {factor:.2g}; uniform up to {_MAX_UNEVENNESS:g}"
-        if factor <= _MAX_UNEVENNESS and len(found.decoder) < self.count:
-            why = "uniform anchors depend on each other"
+        if factor <= _MAX_UNEVENNESS and len(found.decoder) < _MIN_INDEPENDENT * self.count:
+            why = f"only {len(found.decoder)} of {self.count} uniform anchors are independent"
         elif factor <= _MAX_UNEVENNESS:
             return replace(found, indices=candidates[found.indices], choice=f"uniform: {why}")
         with rows_renumbered(candidates):
@@ -303,10 +312,8 @@ class _Search:
         n, count, weights, tol = self.rows.shape[0], self.count, self.weights, self.tol
         if not isinstance(anchors, str):
             return checked_rows(anchors, n)
-        if n <= count or isinstance(weights, np.ndarray):
-            all_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
-            if len(all_rows) <= count and not tol:
-                return all_rows
+        if self._n_present() <= count and not tol:
+            return np.arange(n) if weights is None else np.flatnonzero(weights)
         random = np.random.default_rng(self.seed)
         precomputed = isinstance(self.kernel, Precomputed)
         if precomputed:

@@ -67,7 +67,10 @@ class PointFit:
 def unit_vectors(points: Floats) -> Floats:
     """Normalise coordinates; raise if a point has length 0."""
     lengths = np.linalg.norm(points, axis=1)
-    lost = ~(lengths > 1e-12) | ~np.isfinite(lengths)
+    if not np.isfinite(lengths).all():
+        number = int(np.argmin(np.isfinite(lengths)))
+        raise RowError("Kernel values of row {0} of X overflow; rescale the data.", number)
+    lost = lengths <= 1e-12
     if lost.any():
         raise RowError(
             "Row {0} of X has no similarity to any training point of positive weight, so it "

@@ -126,6 +126,8 @@ def orient(embedding: Array, weights: Array | None = None) -> Floats:
         cubes = cubes * weights[:, None]
     moments = cubes.sum(axis=0)
     unclear = np.abs(moments) <= 1e-7 * np.abs(cubes).sum(axis=0)
+    if not unclear.any():
+        return np.where(moments < 0, -1.0, 1.0)
     largest = columns[np.argmax(np.abs(columns) > 1 - 1e-7, axis=0), np.arange(columns.shape[1])]
     return np.where(np.where(unclear, largest, moments) < 0, -1.0, 1.0)
 

@@ -66,7 +66,7 @@ def _is_morphologika(path: Path) -> bool:
     if _first_line(path).startswith("["):
         return True
     with path.open("rb") as file:
-        return any(b"[rawpoints]" in line.lower() for line in file)
+        return any(line.strip().lower() == b"[rawpoints]" for line in file)
 
 
 def _first_line(path: Path) -> str:
