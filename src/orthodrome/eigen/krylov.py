@@ -191,7 +191,7 @@ def _products_until_check(before: float, residual: float, products: int, goal: f
     if not goal < residual < np.inf:
         return 1
     rate = (before / residual) ** (1 / products) if residual < before < np.inf else 10.0
-    return max(1, int(math.log(residual / goal) / math.log(max(10.0, rate))))
+    return max(1, round(math.log(residual / goal) / math.log(max(10.0, rate))))
 
 
 def smallest_ritz_value(operator: Any) -> float:
