@@ -70,7 +70,7 @@ def fit_of(name: str, n: int) -> Callable[[], Any]:
 def median_seconds(name: str, n: int) -> float:
     """Return the median seconds of fits in this process, after a few to warm up."""
     fit, seconds = fit_of(name, n), []
-    warm, count = (5, 25) if n <= 2_000 else (1, 1)
+    warm, count = (5, 25) if n <= 2_000 else (1, 3)
     for _ in range(warm + count):
         start = time.perf_counter()
         fit()
@@ -111,7 +111,7 @@ def fits(n: int) -> list[Measured]:
             required=1e-8,
             target=target,
             note="Error: largest relative error of the eigenvalues. Each run is in a process of "
-            "its own; up to N = 2,000 it is the median of 25 fits.",
+            "its own: the median of 25 fits, or of 3 from N = 4,000.",
         )
         for name, target in targets.items()
     ]
