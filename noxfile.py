@@ -22,7 +22,7 @@ DEPENDENCIES = PROJECT["project"]["dependencies"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 # These test files of the repository, not the package.
 NOT_IN_WHEEL = (
-    *("experiments", "hardening/test_fuzz_datasets.py", "test_architecture.py"),
+    *("experiments", "published.py", "hardening/test_fuzz_datasets.py", "test_architecture.py"),
     *("test_benchmarks.py", "test_docs.py", "test_readme.py", "test_release.py"),
 )
 PYTEST = ("pytest", "-q", "-n", "auto", "--dist", "worksteal", "-m", "not slow")
