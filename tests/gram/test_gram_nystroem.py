@@ -219,7 +219,7 @@ def test_auto_keeps_uniform_anchors_if_a_few_are_drawn_twice(n):
     found = choose_anchors(Gaussian().fit(X), X, 300, anchors="auto", random_state=0)
     assert found.choice.startswith("uniform: ")
     assert len(found.indices) >= 270
-    w = np.repeat([1.0, 2.0], [n - 100, 100])
+    w = np.repeat([1.0, 2.0], n // 2)
     both = [
         choose_anchors(Gaussian().fit(X), Y, 300, anchors="auto", sample_weight=v, random_state=0)
         for Y, v in ((X, w), (np.repeat(X, w.astype(int), axis=0), None))

@@ -135,8 +135,7 @@ class PerTurbo(ClassResidualClassifier):
     2r and r, and Gaussian ones with the six scales of `sigmas`, in this order. The rate r is
     √(2/d)/σ, with the mean scale σ of the Gaussian kernel and the number d of columns that vary; on
     standardised columns it is 1/d. With a Laplacian kernel, an outlying value in one column matters
-    less. They are not tried with `geodesic` or
-    `n_components`.
+    less. Laplacian kernels are not tried with `geodesic` or `n_components`.
 
     If leave-one-out chooses no parameter, its results and the temperature of the probabilities are
     computed when they are first needed.

@@ -48,9 +48,9 @@ class KernelRidgeRegressionClassifier(ClassResidualClassifier):
         A kernel object, a name (``orthodrome.kernels.KERNELS``), ``"precomputed"``, or a
         ``callable(X, Y)`` that returns a block. ``"auto"`` is ``"gaussian"``; with
         ``sigmas="auto"`` and dense X, leave-one-out may choose ``Laplacian`` instead, see the
-        notes. ``"veronese_whitney"``, the paper's kernel, is
-        for planar shapes, ``"log_euclidean"`` for covariance matrices. ``"linear"`` gives the ridge
-        regression classifier of vectors, ``"hermitian_linear"`` that of complex pre-shapes.
+        notes. ``"veronese_whitney"``, the paper's kernel, is for planar shapes,
+        ``"log_euclidean"`` for covariance matrices. ``"linear"`` gives the ridge regression
+        classifier of vectors, ``"hermitian_linear"`` that of complex pre-shapes.
     alpha : float or "loo", default="loo"
         The paper's λ, not negative; 0 gives the pseudo-inverse. ``"loo"`` chooses the value of
         `alphas` with the best leave-one-out accuracy; ties go to the largest.

@@ -133,7 +133,7 @@ def feature_axes(
     found = None
     if isinstance(n_components, numbers.Integral) and n_components < len(covariance):
         found = largest_pairs(np.array(np.asarray_chkfinite(covariance)), int(n_components))
-    if found is None:  # all eigenvalues are needed, or are few
+    if found is None:  # all pairs are wanted, or LAPACK found too few
         found = scipy.linalg.eigh(covariance, driver="evd")
     values, axes = found[0][::-1], found[1][:, ::-1]
     floor = max(floor, 10 * eps * float(np.abs(values).max()))
