@@ -224,7 +224,8 @@ class _Basis:
         self._capacity = capacity
         self._rng = rng
         self._Q = np.empty((n, capacity + self._block), dtype=start.dtype, order="F")
-        self._T = np.zeros((capacity, capacity))
+        self._columns: list[Floats] = []  # of T, down to the diagonal, as many as in each block
+        self._largest = 0.0  # absolute entry of T
         self.size = 0
         self._pending = 0  # number of vectors in Q after the first `size`, not yet multiplied
         self.is_invariant = False  # whether the operator maps the basis into itself
@@ -243,9 +244,8 @@ class _Basis:
         W = np.asarray(self._operator @ block, dtype=self._Q.dtype)
         self.size = new
         coefficients = self._orthogonalise(W)
-        self._T[:new, old:new] = coefficients
-        self._T[old:new, :new] = coefficients.T
-        self._T[old:new, old:new] = (coefficients[old:] + coefficients[old:].T) / 2
+        self._columns.append(coefficients)
+        self._largest = max(self._largest, float(np.abs(coefficients).max()))
         self._append(W, last=(old, new))
 
     def _orthogonalise(self, W: Array) -> Floats:
@@ -266,8 +266,7 @@ class _Basis:
         diagonal, eps = np.abs(np.diag(r)), float(np.finfo(q.dtype).eps)
         limit = diagonal.max(initial=0.0) * 1e-12
         if last is not None:
-            norm = np.abs(self._T[: self.size, : self.size]).max(initial=0.0)
-            limit = 10 * eps * norm * np.sqrt(self.size)
+            limit = 10 * eps * self._largest * np.sqrt(self.size)
         kept = int(np.count_nonzero(diagonal > limit))
         if last is not None:
             self._last, self._B = last, np.zeros((kept, W.shape[1]))
@@ -288,9 +287,12 @@ class _Basis:
 
     def ritz(self, k: int) -> tuple[Array, Array, Array]:
         """Return the k leading Ritz values, their coefficients and their residual norms."""
-        values, vectors = scipy.linalg.eigh(
-            self._T[: self.size, : self.size], check_finite=False, driver="evd"
-        )
+        upper, old = np.zeros((self.size, self.size)), 0
+        for columns in self._columns:
+            new = len(columns)
+            upper[:new, old:new] = columns
+            old = new
+        values, vectors = np.linalg.eigh(upper, "U")
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
         # residuals are relative to `scale`, the largest absolute value, which must not be 0
         self.smallest = float(values[0])
@@ -308,8 +310,7 @@ class _Basis:
         pending = self._Q[:, self.size : self.size + self._pending].copy()
         self._Q[:, :keep] = self.vectors(self._ritz_vectors[:, :keep])
         self._Q[:, keep : keep + self._pending] = pending
-        self._T[:] = 0
-        self._T[:keep, :keep] = np.diag(self._ritz_values[:keep])
+        self._columns = [np.diag(self._ritz_values[:keep])]
         self.size = keep
 
     def vectors(self, s: Array) -> Array:
