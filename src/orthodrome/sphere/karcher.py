@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -43,6 +44,7 @@ _ORTHOGONAL = 0.2  # restart if gradients overlap by a larger fraction (Powell)
 _PATIENCE = 10  # stop after this many iterations without progress
 # Maximum number of times that the mean is recomputed from Σ w y, and the minimum w · c for it.
 _MAX_RECOMPUTED, _MIN_LEVEL = 3, 0.25
+_MIN_STEP = 1e-18  # shorter steps are not tried
 _CANCELLING = 8.0  # treat coefficients of the mean as cancelling if they grew by a larger factor
 # Maximum rank and maximum number of entries of the Cholesky factor, whose rows are coordinates.
 _MAX_RANK, _MAX_FACTOR = 512, 2**23
@@ -161,7 +163,9 @@ def karcher_mean(
     check_positive(tol, "tol", "karcher_mean", or_zero=True)
     check_integer(max_iter, "max_iter", "karcher_mean")
     check_callback(callback, "karcher_mean")
-    if not isinstance(points, GramOperator):
+    if isinstance(points, GramOperator):
+        squared_radius(points.diagonal(), expected=1.0, what="points")
+    else:
         points = check_numbers(points, "points", "karcher_mean", dtype=[np.float64, np.float32])
         check_unit_length(np.einsum("ij,ij->i", points, points), points.dtype, "points")
     weights = check_sample_weight(sample_weight, points.shape[0], "karcher_mean")
@@ -405,16 +409,12 @@ class _Space:
         """Return the inner product of two vectors."""
         return float(a.vector @ b.vector)
 
-    def squared_norm(self, a: Vector) -> float:
-        """Return the squared length of a vector; never negative."""
-        return self.inner(a, a)
+    def squared_norm(self, a: Vector) -> tuple[float, float]:
+        """Return ‖a‖², never negative, and its rounding error that does not come from a."""
+        return self.inner(a, a), 0.0
 
-    def rounding(self, gradient: Vector) -> float:
-        """Return the rounding error of ‖g‖² that does not come from g."""
-        return 0.0
-
-    def growth(self, mean: Vector, first: Vector) -> float:
-        """Return the factor by which the coefficients of the mean have grown."""
+    def spread(self, mean: Vector) -> float:
+        """Return the length of the vector of coefficients, but at least 1."""
         return 1.0
 
 
@@ -426,7 +426,6 @@ class _CoefficientSpace(_Space):
         self.n = self.size = gram.shape[0]
         self.dtype = np.dtype(np.float64)
         self.eps = float(np.finfo(gram.dtype).eps)
-        squared_radius(gram.diagonal(), expected=1.0, what="points")
 
     def at(self, vector: Floats) -> Vector:
         # with float64 coefficients, sums over a float32 Gram matrix are as exact as its entries
@@ -439,16 +438,17 @@ class _CoefficientSpace(_Space):
     def inner(self, a: Vector, b: Vector) -> float:
         return float(a.vector @ b.products)
 
-    def squared_norm(self, a: Vector) -> float:
+    def squared_norm(self, a: Vector) -> tuple[float, float]:
         square = self.inner(a, a)
-        # rounding errors of the products and of the matrix itself
-        rounding = 100 * self.rounding(a) + 10 * self.eps * self.n * float(a.vector @ a.vector)
-        if square < -rounding:
+        # cancellation of large coefficients in feature space causes rounding errors
+        rounding = _EPS * float(np.abs(a.vector).sum())
+        # those of the products and of the matrix itself
+        if square < -100 * rounding - 10 * self.eps * self.n * float(a.vector @ a.vector):
             raise ValueError(
                 f"A vector has the squared length {square:.2g}: the kernel is not positive "
                 "definite on these data. Choose another kernel."
             )
-        return max(square, 0.0)
+        return max(square, 0.0), rounding
 
     def angles(self, mean: Vector) -> tuple[Floats, Floats]:
         return angles_from_cosines(mean.products)
@@ -456,13 +456,8 @@ class _CoefficientSpace(_Space):
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
         return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
-    def rounding(self, gradient: Vector) -> float:
-        # cancellation of large coefficients in feature space causes rounding errors
-        return _EPS * float(np.abs(gradient.vector).sum())
-
-    def growth(self, mean: Vector, first: Vector) -> float:
-        norm, first_norm = (max(1.0, float(np.linalg.norm(v.vector))) for v in (mean, first))
-        return norm / first_norm
+    def spread(self, mean: Vector) -> float:
+        return max(1.0, float(np.linalg.norm(mean.vector)))
 
 
 class _CoordinateSpace(_Space):
@@ -514,7 +509,7 @@ def first_point(space: _Points, p: Floats, initial: ArrayLike | None) -> Vector:
     """Return `initial`, or else the weighted mean of the points, normalised."""
     if initial is None:
         first = space.combine(p)
-        square = space.squared_norm(first)
+        square, _ = space.squared_norm(first)
         if not square > 64 * space.eps:
             raise ValueError(
                 "The weighted mean of the points is 0 up to rounding errors: they cancel, as "
@@ -627,7 +622,7 @@ def _evaluate(space: _Points, p: Floats, mean: Vector) -> _Evaluation:
     # Log is not defined at the antipode
     ratios = np.where(1 + mean.products > ANTIPODAL * space.eps, ratios, 0.0)
     g = space.gradient(mean, p * ratios)
-    return _Evaluation(ratios, float(p @ angles**2), g, space.squared_norm(g), space.rounding(g))
+    return _Evaluation(ratios, float(p @ angles**2), g, *space.squared_norm(g))
 
 
 def _conjugate_gradients(
@@ -638,14 +633,14 @@ def _conjugate_gradients(
     Stop if the coefficients of the mean cancel, unless this continues an earlier descent.
     """
     may_cancel = record.is_reported
-    mean, search = first, None
+    mean, search, limit = first, None, _CANCELLING * space.spread(first)
+    current = _evaluate(space, p, mean)
     while True:
-        current = _evaluate(space, p, mean)
         record.add(current)
         status = end_of_search(
             current.norm, tol, record.idle >= _PATIENCE, record.n_iter >= max_iter
         )
-        if status is None and not may_cancel and space.growth(mean, first) > _CANCELLING:
+        if status is None and not may_cancel and space.spread(mean) > limit:
             status = Status.CANCELLING
         if status is not None:
             return mean, status
@@ -656,6 +651,7 @@ def _conjugate_gradients(
                 # 0, and the coefficients of the gradient then converge to 0. The error of the mean
                 # is multiplied by at most 1 / level - 1.
                 mean, search = _normalized(space, current.gradient.combined(1.0, mean, level)), None
+                current = _evaluate(space, p, mean)
                 record.n_recomputed += 1
                 record.n_iter += 1
                 continue
@@ -663,13 +659,19 @@ def _conjugate_gradients(
                 return mean, Status.ROUNDING if may_cancel else Status.CANCELLING
         search = _next_search(space, current, search)
         direction = search.direction
-        step = _step_length(p, mean, current, direction, space.inner(direction, current.gradient))
-        if step == 0:
+        step = _newton_step(p, mean, current, direction, space.inner(direction, current.gradient))
+        while step > _MIN_STEP:  # move along the great circle
+            cosine, sine = math.cos(step), math.sin(step)
+            moved = _normalized(space, mean.combined(cosine, direction, sine))
+            trial = _evaluate(space, p, moved)
+            if trial.objective <= current.ceiling:
+                break
+            step /= 2
+        else:
             return mean, Status.ROUNDING
-        # move along the great circle, and transport the direction
-        cosine, sine = float(np.cos(step)), float(np.sin(step))
+        # transport the direction
         search = search._replace(direction=direction.combined(cosine, mean, -sine))
-        mean = _normalized(space, mean.combined(cosine, direction, sine))
+        mean, current = moved, trial
         record.n_iter += 1
 
 
@@ -728,16 +730,9 @@ def bend_ratios(angles: Floats, levels: Floats) -> Floats:
     return ratios
 
 
-def _step_length(
+def _newton_step(
     p: Floats, mean: Vector, current: _Evaluation, direction: Vector, slope: float
 ) -> float:
-    """Return the length of Newton's step, halved until the objective does not increase."""
-    cosines, slopes = mean.products, direction.products
-    curvature = float(p @ bending(cosines, current.angle_ratios, slopes))
-    step = min(slope / curvature, np.pi / 2) if curvature > 0 else np.pi / 4
-    while step > 1e-18:
-        angles, _ = angles_from_cosines(np.cos(step) * cosines + np.sin(step) * slopes)
-        if float(p @ angles**2) <= current.ceiling:
-            return step
-        step /= 2
-    return 0.0
+    """Return the length of Newton's step along a great circle, at most a quarter of it."""
+    curvature = float(p @ bending(mean.products, current.angle_ratios, direction.products))
+    return min(slope / curvature, math.pi / 2) if curvature > 0 else math.pi / 4
