@@ -55,11 +55,14 @@ def with_hints(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def checked(self: Any, *args: Any, **params: Any) -> None:
         try:
-            signature.bind(self, *args, **params)
-        except TypeError as error:
-            unknown = [name for name in params if name not in signature.parameters]
-            advice = f" {hint(unknown[0], type(self))}" if unknown else ""
-            raise TypeError(f"{type(self).__name__}: {error}.{advice}") from None
-        init(self, *args, **params)
+            init(self, *args, **params)
+        except TypeError:  # binding the arguments before each call would take longer than the call
+            try:
+                signature.bind(self, *args, **params)
+            except TypeError as error:
+                unknown = [name for name in params if name not in signature.parameters]
+                advice = f" {hint(unknown[0], type(self))}" if unknown else ""
+                raise TypeError(f"{type(self).__name__}: {error}.{advice}") from None
+            raise
 
     return checked

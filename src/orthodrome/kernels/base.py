@@ -12,6 +12,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from typing import Any, Self
 
@@ -164,6 +165,12 @@ class Kernel(BaseEstimator):
     hermitian: bool = False
     has_coordinates: bool = False
     _any_dimension: bool = False  # whether X may have more than two dimensions
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # each fit clones the kernel, and most of that time is for reading the signature
+        return list(super()._get_param_names())
 
     # ------------------------------------------------------------------ public interface
 
