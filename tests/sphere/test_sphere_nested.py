@@ -357,6 +357,17 @@ def test_choice_between_great_and_small(sphere):
     assert (of_small == np.pi / 2) == (sphere == "great")
 
 
+@pytest.mark.parametrize("great", [False, True])
+def test_conjugate_gradients_end_where_whole_matrices_do(great, monkeypatch):
+    for points in (ellipsoid(100, 20), unit(np.random.default_rng(0).normal(size=(200, 12)))):
+        whole = fit_subsphere(points, np.ones(len(points)), great=great)
+        monkeypatch.setattr(nested, "_MAX_DIRECT", 0)
+        found = fit_subsphere(points, np.ones(len(points)), great=great)
+        monkeypatch.undo()
+        assert found.converged
+        assert found.objective - EPSILON == pytest.approx(whole.objective - EPSILON, rel=1e-9)
+
+
 def test_reweighted_least_squares_replace_eigenvectors_in_many_coordinates(monkeypatch):
     points = unit(np.random.default_rng(0).normal(size=(12, 4)))
     whole = fit_subsphere(points, np.ones(12), p=1.0, great=True)

@@ -44,6 +44,9 @@ EPSILON = 1e-5
 # reweighted least squares.
 _NEWTON_TOL, _MIN_CURVATURE = 1e-12, 0.01
 _MAX_SADDLE_SIZE = 400  # maximum number of coordinates for which eigenvectors are used near saddles
+# For p = 2, conjugate gradients find Newton's step in more coordinates than this. They end when an
+# iteration adds at most this fraction of the decrease.
+_MAX_DIRECT, _CONJUGATE_TOL = 100, 1e-3
 _TINY_ANGLE = 1e-6  # minimum angle between a radius and 0 or π
 _NEAR = 0.99  # angles with larger cosines are computed from differences
 _MIN_SINE = 1e-150  # replaces a sine of 0
@@ -185,7 +188,8 @@ class _Search:
     def __init__(self, points: Floats, weights: Floats, great: bool, max_iter: int) -> None:
         self.points, self.weights = points, weights
         self.great, self.max_iter = great, max_iter
-        self.mean, self.squares = weights @ points, weights @ points**2
+        self.squared_points = points**2
+        self.mean, self.squares = weights @ points, weights @ self.squared_points
 
     def principal_axes(self) -> list[Floats]:
         """Return the directions of minimum spread, about the origin and about the mean.
@@ -261,20 +265,69 @@ class _Search:
         curvature = p * smooth ** (p / 2 - 2) * ((p - 1) * squares + EPSILON)
         curvature = np.maximum(curvature, _MIN_CURVATURE * reweighted)
         slopes = self.weights * reweighted * residuals
-        # derivatives of the residuals with respect to v (tangential); for r they are -1
         cosines = np.cos(angles)
+        # the second derivative of an angle θ with respect to v is cot θ (I - t tᵀ)
+        bend = slopes * cosines / sines
+        if p == 2 and len(v) > _MAX_DIRECT:
+            negligible = 0.1 * _NEWTON_TOL * float(self.weights @ squares)
+            for bends in (bend, np.zeros_like(bend)):
+                yield self._conjugate_step(v, sines, slopes, bends, negligible)
+            return
+        # derivatives of the residuals with respect to v (tangential); for r they are -1
         jacobian = np.outer(cosines, v)
         jacobian -= self.points
         jacobian /= sines[:, None]
         gradient = slopes @ jacobian
         if not self.great:
             gradient = np.append(gradient, -slopes.sum())
-        # the second derivative of an angle θ with respect to v is cot θ (I - t tᵀ)
-        bend = slopes * cosines / sines
         for bent, factors in ((bend, curvature), (None, curvature), (None, reweighted)):
             step = _newton_step(jacobian, gradient, self.weights * factors, bent, v)
             if step is not None:
                 yield step, float(gradient @ step)
+
+    def _conjugate_step(
+        self, v: Floats, sines: Floats, slopes: Floats, bend: Floats, negligible: float
+    ) -> tuple[Floats, float]:
+        """Return Newton's step for p = 2 and its slope, without the matrix of second derivatives.
+
+        Conjugate gradients find the change of the axis, scaled with the diagonal of the matrix. The
+        best change of the radius follows from it. They end early where the decrease is negligible.
+        """
+
+        def tangential(vector: Floats) -> Floats:
+            return vector - (vector @ v) * v
+
+        points, bent, excess = self.points, float(bend.sum()), float(slopes.sum())
+        inner = (2 * self.weights - bend) / sines**2
+        gradient = -tangential((slopes / sines) @ points)
+        # derivatives of the best radius with respect to v
+        pull = np.zeros_like(v) if self.great else -tangential((self.weights / sines) @ points)
+        diagonal = np.abs(inner @ self.squared_points - 2 * pull**2 + bent)
+        diagonal += 1e-8 * diagonal.mean()
+        residual = excess * pull - gradient
+        step, direction = np.zeros_like(v), np.zeros_like(v)
+        before, decrease = 1.0, 0.0
+        for _ in range(len(v)):
+            scaled = tangential(residual / diagonal)
+            size = float(residual @ scaled)
+            direction = scaled + (size / before) * direction
+            before = size
+            image = tangential((inner * (points @ direction)) @ points)
+            image += bent * direction - 2 * (pull @ direction) * pull
+            curvature = float(direction @ image)
+            if curvature == 0:
+                break
+            step += (size / abs(curvature)) * direction  # descend also at negative curvature
+            residual -= (size / curvature) * image
+            gain = size**2 / abs(curvature)
+            decrease += gain
+            if gain <= max(_CONJUGATE_TOL * decrease, negligible):
+                break
+        slope = float(gradient @ step)
+        if self.great:
+            return step, slope
+        change = excess / 2 + float(pull @ step)
+        return np.append(step, change), slope - excess * change
 
     def _line_search(
         self, v: Floats, r: float, value: float, step: Floats, slope: float, p: float
