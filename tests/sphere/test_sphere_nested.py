@@ -359,11 +359,13 @@ def test_choice_between_great_and_small(sphere):
 
 @pytest.mark.parametrize("great", [False, True])
 def test_conjugate_gradients_end_where_whole_matrices_do(great, monkeypatch):
-    for points in (ellipsoid(100, 20), unit(np.random.default_rng(0).normal(size=(200, 12)))):
+    rng = np.random.default_rng(0)
+    noise = [unit(rng.normal(size=size)) for size in ((200, 12), (60, 120))]
+    for points in (ellipsoid(100, 20), *noise):
+        monkeypatch.setattr(nested, "_MAX_DIRECT", 1_000)
         whole = fit_subsphere(points, np.ones(len(points)), great=great)
         monkeypatch.setattr(nested, "_MAX_DIRECT", 0)
         found = fit_subsphere(points, np.ones(len(points)), great=great)
-        monkeypatch.undo()
         assert found.converged
         assert found.objective - EPSILON == pytest.approx(whole.objective - EPSILON, rel=1e-9)
 

@@ -56,7 +56,7 @@ def with_hints(init: Callable[..., None]) -> Callable[..., None]:
     def checked(self: Any, *args: Any, **params: Any) -> None:
         try:
             init(self, *args, **params)
-        except TypeError:  # binding the arguments before each call would take longer than the call
+        except TypeError:  # checking the arguments first would take longer than the call
             try:
                 signature.bind(self, *args, **params)
             except TypeError as error:

@@ -273,7 +273,7 @@ FLAT, SPHERE = Flat(), Sphere()
 def constant(diagonal: NDArray[Any]) -> float | None:
     """Return the value of a constant diagonal, or None if it is not constant."""
     first = float(diagonal[0])
-    return first if np.allclose(diagonal, first, rtol=1e-6, atol=0) else None
+    return first if np.abs(diagonal - first).max() <= 1e-6 * abs(first) else None
 
 
 def _diagonal(kernel: Kernel, rows: Any, start: int, **_columns: Any) -> NDArray[Any]:

@@ -224,8 +224,8 @@ class _Basis:
         self._capacity = capacity
         self._rng = rng
         self._Q = np.empty((n, capacity + self._block), dtype=start.dtype, order="F")
-        self._columns: list[Floats] = []  # of T, down to the diagonal, as many as in each block
-        self._largest = 0.0  # absolute entry of T
+        self._columns: list[Floats] = []  # of T, down to the diagonal, for each block
+        self._largest = 0.0  # absolute entry of T so far
         self.size = 0
         self._pending = 0  # number of vectors in Q after the first `size`, not yet multiplied
         self.is_invariant = False  # whether the operator maps the basis into itself
@@ -292,7 +292,7 @@ class _Basis:
             new = len(columns)
             upper[:new, old:new] = columns
             old = new
-        values, vectors = np.linalg.eigh(upper, "U")
+        values, vectors = np.linalg.eigh(upper, "U")  # reads only the upper triangle
         self._ritz_values, self._ritz_vectors = values[::-1], vectors[:, ::-1]
         # residuals are relative to `scale`, the largest absolute value, which must not be 0
         self.smallest = float(values[0])
@@ -310,7 +310,7 @@ class _Basis:
         pending = self._Q[:, self.size : self.size + self._pending].copy()
         self._Q[:, :keep] = self.vectors(self._ritz_vectors[:, :keep])
         self._Q[:, keep : keep + self._pending] = pending
-        self._columns = [np.diag(self._ritz_values[:keep])]
+        self._columns, self._largest = [np.diag(self._ritz_values[:keep])], self.scale
         self.size = keep
 
     def vectors(self, s: Array) -> Array:

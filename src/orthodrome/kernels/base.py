@@ -169,7 +169,7 @@ class Kernel(BaseEstimator):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        # each fit clones the kernel, and most of that time is for reading the signature
+        # each fit clones the kernel; reading the signature takes most of that time
         return list(super()._get_param_names())
 
     # ------------------------------------------------------------------ public interface

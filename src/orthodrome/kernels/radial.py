@@ -79,7 +79,7 @@ def paired_squared_distances(A: Any, B: Any, i: Indices, j: Indices) -> Floats:
     distances = np.empty(len(i))
     for start in range(0, len(i), 65536):
         rows = slice(start, start + 65536)
-        distances[rows] = squared_norms(A[i[rows]].astype(np.float64) - B[j[rows]])
+        distances[rows] = squared_norms(A[i[rows]].astype(np.float64, copy=False) - B[j[rows]])
     return distances
 
 

@@ -410,11 +410,11 @@ class _Space:
         return float(a.vector @ b.vector)
 
     def squared_norm(self, a: Vector) -> tuple[float, float]:
-        """Return ‖a‖², never negative, and its rounding error that does not come from a."""
+        """Return ‖a‖², at least 0, and its rounding error from cancelling coefficients."""
         return self.inner(a, a), 0.0
 
-    def spread(self, mean: Vector) -> float:
-        """Return the length of the vector of coefficients, but at least 1."""
+    def coefficient_norm(self, mean: Vector) -> float:
+        """Return the norm of the coefficients, but at least 1; 1 for coordinates."""
         return 1.0
 
 
@@ -440,9 +440,8 @@ class _CoefficientSpace(_Space):
 
     def squared_norm(self, a: Vector) -> tuple[float, float]:
         square = self.inner(a, a)
-        # cancellation of large coefficients in feature space causes rounding errors
         rounding = _EPS * float(np.abs(a.vector).sum())
-        # those of the products and of the matrix itself
+        # allow also for rounding errors of the products and of the matrix
         if square < -100 * rounding - 10 * self.eps * self.n * float(a.vector @ a.vector):
             raise ValueError(
                 f"A vector has the squared length {square:.2g}: the kernel is not positive "
@@ -456,7 +455,7 @@ class _CoefficientSpace(_Space):
     def gradient(self, mean: Vector, weights: Floats) -> Vector:
         return self.combine(weights).combined(1.0, mean, -float(weights @ mean.products))
 
-    def spread(self, mean: Vector) -> float:
+    def coefficient_norm(self, mean: Vector) -> float:
         return max(1.0, float(np.linalg.norm(mean.vector)))
 
 
@@ -616,9 +615,10 @@ class _Evaluation(NamedTuple):
         return self.objective + _ROUNDING * (1 + self.objective)
 
 
-def _evaluate(space: _Points, p: Floats, mean: Vector) -> _Evaluation:
+def _evaluate(
+    space: _Points, p: Floats, mean: Vector, angles: Floats, ratios: Floats
+) -> _Evaluation:
     check_cosines(mean.products, space.eps, "the points")
-    angles, ratios = space.angles(mean)
     # Log is not defined at the antipode
     ratios = np.where(1 + mean.products > ANTIPODAL * space.eps, ratios, 0.0)
     g = space.gradient(mean, p * ratios)
@@ -633,14 +633,14 @@ def _conjugate_gradients(
     Stop if the coefficients of the mean cancel, unless this continues an earlier descent.
     """
     may_cancel = record.is_reported
-    mean, search, limit = first, None, _CANCELLING * space.spread(first)
-    current = _evaluate(space, p, mean)
+    mean, search, limit = first, None, _CANCELLING * space.coefficient_norm(first)
+    current = _evaluate(space, p, mean, *space.angles(mean))
     while True:
         record.add(current)
         status = end_of_search(
             current.norm, tol, record.idle >= _PATIENCE, record.n_iter >= max_iter
         )
-        if status is None and not may_cancel and space.spread(mean) > limit:
+        if status is None and not may_cancel and space.coefficient_norm(mean) > limit:
             status = Status.CANCELLING
         if status is not None:
             return mean, status
@@ -651,7 +651,7 @@ def _conjugate_gradients(
                 # 0, and the coefficients of the gradient then converge to 0. The error of the mean
                 # is multiplied by at most 1 / level - 1.
                 mean, search = _normalized(space, current.gradient.combined(1.0, mean, level)), None
-                current = _evaluate(space, p, mean)
+                current = _evaluate(space, p, mean, *space.angles(mean))
                 record.n_recomputed += 1
                 record.n_iter += 1
                 continue
@@ -663,15 +663,15 @@ def _conjugate_gradients(
         while step > _MIN_STEP:  # move along the great circle
             cosine, sine = math.cos(step), math.sin(step)
             moved = _normalized(space, mean.combined(cosine, direction, sine))
-            trial = _evaluate(space, p, moved)
-            if trial.objective <= current.ceiling:
+            angles, ratios = space.angles(moved)
+            if float(p @ angles**2) <= current.ceiling:
                 break
             step /= 2
         else:
             return mean, Status.ROUNDING
         # transport the direction
         search = search._replace(direction=direction.combined(cosine, mean, -sine))
-        mean, current = moved, trial
+        mean, current = moved, _evaluate(space, p, moved, angles, ratios)
         record.n_iter += 1
 
 
@@ -733,6 +733,6 @@ def bend_ratios(angles: Floats, levels: Floats) -> Floats:
 def _newton_step(
     p: Floats, mean: Vector, current: _Evaluation, direction: Vector, slope: float
 ) -> float:
-    """Return the length of Newton's step along a great circle, at most a quarter of it."""
+    """Return the length of Newton's step, at most π/2; π/4 if the curvature is not positive."""
     curvature = float(p @ bending(mean.products, current.angle_ratios, direction.products))
     return min(slope / curvature, math.pi / 2) if curvature > 0 else math.pi / 4

@@ -44,8 +44,8 @@ EPSILON = 1e-5
 # reweighted least squares.
 _NEWTON_TOL, _MIN_CURVATURE = 1e-12, 0.01
 _MAX_SADDLE_SIZE = 400  # maximum number of coordinates for which eigenvectors are used near saddles
-# For p = 2, conjugate gradients find Newton's step in more coordinates than this. They end when an
-# iteration adds at most this fraction of the decrease.
+# For p = 2 and more than _MAX_DIRECT coordinates, conjugate gradients find Newton's step. They stop
+# when an iteration adds at most the fraction _CONJUGATE_TOL of the decrease.
 _MAX_DIRECT, _CONJUGATE_TOL = 100, 1e-3
 _TINY_ANGLE = 1e-6  # minimum angle between a radius and 0 or π
 _NEAR = 0.99  # angles with larger cosines are computed from differences
@@ -188,8 +188,7 @@ class _Search:
     def __init__(self, points: Floats, weights: Floats, great: bool, max_iter: int) -> None:
         self.points, self.weights = points, weights
         self.great, self.max_iter = great, max_iter
-        self.squared_points = points**2
-        self.mean, self.squares = weights @ points, weights @ self.squared_points
+        self.mean, self.squares = weights @ points, weights @ points**2
 
     def principal_axes(self) -> list[Floats]:
         """Return the directions of minimum spread, about the origin and about the mean.
@@ -257,7 +256,7 @@ class _Search:
     def _descent_steps(
         self, v: Floats, r: float, angles: Floats, sines: Floats, p: float
     ) -> Iterator[tuple[Floats, float]]:
-        """Yield steps and their slopes: Newton's step, then two of reweighted least squares."""
+        """Yield steps and their slopes: Newton's step, then those of (reweighted) least squares."""
         residuals, sines = angles - r, np.maximum(sines, 1e-12)
         squares = residuals**2
         smooth = squares + EPSILON
@@ -271,7 +270,9 @@ class _Search:
         if p == 2 and len(v) > _MAX_DIRECT:
             negligible = 0.1 * _NEWTON_TOL * float(self.weights @ squares)
             for bends in (bend, np.zeros_like(bend)):
-                yield self._conjugate_step(v, sines, slopes, bends, negligible)
+                step, slope = self._conjugate_step(v, sines, slopes, bends, negligible)
+                if slope < 0:  # rounding errors may spoil steps at negative curvature
+                    yield step, slope
             return
         # derivatives of the residuals with respect to v (tangential); for r they are -1
         jacobian = np.outer(cosines, v)
@@ -288,10 +289,11 @@ class _Search:
     def _conjugate_step(
         self, v: Floats, sines: Floats, slopes: Floats, bend: Floats, negligible: float
     ) -> tuple[Floats, float]:
-        """Return Newton's step for p = 2 and its slope, without the matrix of second derivatives.
+        """Return Newton's step for p = 2 and its slope, without forming the second derivatives.
 
-        Conjugate gradients find the change of the axis, scaled with the diagonal of the matrix. The
-        best change of the radius follows from it. They end early where the decrease is negligible.
+        Conjugate gradients, scaled with the diagonal of the second derivatives, find the change of
+        the axis. The best change of the radius follows. The iteration ends early if the decrease is
+        negligible.
         """
 
         def tangential(vector: Floats) -> Floats:
@@ -302,7 +304,7 @@ class _Search:
         gradient = -tangential((slopes / sines) @ points)
         # derivatives of the best radius with respect to v
         pull = np.zeros_like(v) if self.great else -tangential((self.weights / sines) @ points)
-        diagonal = np.abs(inner @ self.squared_points - 2 * pull**2 + bent)
+        diagonal = np.abs(inner @ points**2 - 2 * pull**2 + bent)
         diagonal += 1e-8 * diagonal.mean()
         residual = excess * pull - gradient
         step, direction = np.zeros_like(v), np.zeros_like(v)
@@ -319,9 +321,9 @@ class _Search:
                 break
             step += (size / abs(curvature)) * direction  # descend also at negative curvature
             residual -= (size / curvature) * image
-            gain = size**2 / abs(curvature)
+            gain = size * (size / abs(curvature))
             decrease += gain
-            if gain <= max(_CONJUGATE_TOL * decrease, negligible):
+            if not gain > max(_CONJUGATE_TOL * decrease, negligible):
                 break
         slope = float(gradient @ step)
         if self.great:
