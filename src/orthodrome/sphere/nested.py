@@ -270,9 +270,9 @@ class _Search:
         if p == 2 and len(v) > _MAX_DIRECT:
             negligible = 0.1 * _NEWTON_TOL * float(self.weights @ squares)
             for bends in (bend, np.zeros_like(bend)):
-                step, slope = self._conjugate_step(v, sines, slopes, bends, negligible)
-                if slope < 0:  # rounding errors may spoil steps at negative curvature
-                    yield step, slope
+                found = self._conjugate_step(v, sines, slopes, bends, negligible)
+                if found[1] < 0:  # rounding errors may spoil steps at negative curvature
+                    yield found
             return
         # derivatives of the residuals with respect to v (tangential); for r they are -1
         jacobian = np.outer(cosines, v)

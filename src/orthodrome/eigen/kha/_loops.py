@@ -199,10 +199,13 @@ def visit_with_meta_descent(
         for i in range(r):
             h[i] = gains[i] * y[i]
             h[r + i] = gains[i] * (y[i] + xi * b[i])
-        turned[:, 0] = z
+        # not by assigning slices: numba would compile their error messages, which takes 2 s
+        for i in range(2 * r):
+            turned[i, 0] = z[i]
         _forget_both(turned, 1, gains, y, b, xi, totals)  # H z
         _forget_both(W, width, gains, y, b, xi, totals)
-        W[:, width] = h
+        for i in range(2 * r):
+            W[i, width] = h[i]
         # S K' Aᵀ <- H (S K' Aᵀ) H_Aᵀ + h (H_A y)ᵀ + (H z) h_Aᵀ + h h_Aᵀ K'_ii
         _forget_both(inner, r, gains, y, b, xi, totals)
         for i in range(2 * r):
