@@ -52,6 +52,9 @@ def test_own_coordinates_need_a_kernel_that_has_them_and_many_rows():
     assert plan_of(kernel=Linear(), kernel_coordinates=False).face == "gram"
     assert plan_of(kernel=Linear(), solver="krylov").name == "krylov"
     assert plan_of(kernel=Linear(), exact=True).face == "gram"
+    wide = np.broadcast_to(np.float32(1), (9_000, 2_500))
+    assert plan_of(wide, kernel=Linear()).face == "gram"  # eigenvectors would take longer
+    assert plan_of(wide, kernel=Linear(), eigenpairs=False).name == "coordinates"
 
 
 def test_memory_and_passes():

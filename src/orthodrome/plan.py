@@ -20,9 +20,10 @@ from .rows import ArrayRows, Rows
 # Number of components computed first for a fraction of the variance, as in `solve_components`.
 _FIRST_COMPONENTS = 16
 
-# Limits for the use of a kernel's own coordinates. Beyond them, eigenvectors of the covariance take
-# longer than products with the Gram matrix.
-_MAX_COORDINATES = 2048
+# Limits for the use of a kernel's own coordinates. With more coordinates, eigenvectors of the
+# covariance take longer than products with the Gram matrix. For methods without eigenvectors, the
+# limit is higher: only their matrices with one row and one column per coordinate grow.
+_MAX_COORDINATES = {True: 2048, False: 4096}
 _MIN_ROWS_PER_COORDINATE = 3
 
 # Tolerance of eigenpairs that are computed from vectors, whose products are cheap.
@@ -200,7 +201,7 @@ def make_plan(rows: Rows, kernel: Kernel, request: Request) -> Plan:
     in_blocks = not isinstance(rows, ArrayRows)
     automatic = request.solver == "auto" and not request.exact
     d = rows.shape[1] if len(rows.shape) == 2 and kernel.has_coordinates else n
-    few_coordinates = d <= _MAX_COORDINATES and n > _MIN_ROWS_PER_COORDINATE * d
+    few_coordinates = d <= _MAX_COORDINATES[request.eigenpairs] and n > _MIN_ROWS_PER_COORDINATE * d
     no_anchors = request.n_anchors is None and request.kernel_coordinates
     if automatic and no_anchors and few_coordinates:
         solver = Nystroem(anchors=np.eye(d, dtype=rows.dtype), sphere="angles")
