@@ -1,24 +1,19 @@
-"""Small data: fits compared with scikit-learn's best solver, the first fit, and imports."""
+"""Small data: fits and `transform` of one row, compared with scikit-learn's best solver."""
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import HERE, REPEATS, Measured, Table, size
+from harness import HERE, REPEATS, Measured, size
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 
 from orthodrome import KernelPCA, KernelPGA
-from orthodrome.eigen import choose_solver
 from orthodrome.kernels import Gaussian
 
 K, D = 16, 32
@@ -117,35 +112,6 @@ def fits(n: int) -> list[Measured]:
     ]
 
 
-def solver_map(estimator: Any) -> Table:
-    """Time dense and krylov for small N and k; mark the one that "auto" takes."""
-    ns, ks = size((50, 100, 200, 500, 1_000, 2_000, 5_000), (50, 100)), size((1, 5, 16, 50), (1, 5))
-    rows = []
-    for n in ns:
-        X, cells = data(n), []
-        for k in ks:
-            solvers = ["dense", "krylov"] if n <= 2_000 else ["krylov"]
-            works = {
-                solver: partial(estimator(k, solver=solver, random_state=0).fit, X)
-                for solver in solvers
-            }
-            found = timed(works, 3)
-            chosen = choose_solver(n, k).solver
-            cells.append(
-                ", ".join(
-                    f"{name[0]}{'*' if name == chosen else ''} {1e3 * statistics.median(one):.1f}"
-                    for name, one in found.items()
-                )
-            )
-        rows.append([f"{n:,}", *cells])
-    return Table(
-        name=f"Solvers of {estimator.__name__}, milliseconds of a fit",
-        columns=["N", *(f"k = {k}" for k in ks)],
-        rows=rows,
-        note='d: dense, k: krylov; a star marks what solver="auto" takes.',
-    )
-
-
 def one_row() -> list[Measured]:
     """`transform` of a single row."""
     results = []
@@ -174,115 +140,5 @@ def one_row() -> list[Measured]:
     return results
 
 
-# ------------------------------------------------------------------ first fits and imports
-
-_SETUP = f"""
-import json, time
-import numpy as np
-rng = np.random.default_rng(0)
-X = rng.standard_normal(({size(1000, 60)}, 8)) * np.linspace(2, 0.2, 8)
-y = (X[:, 0] > 0).astype(int)
-shapes = np.stack([X[:, :4], X[:, 4:]], axis=2)
-image = rng.standard_normal(({size(64, 24)}, {size(64, 24)}))
-frames = rng.standard_normal(({size(240, 60)}, 10, 3))
-"""
-
-#: Every estimator, and the solvers and kernels with loops of their own.
-FITS = {
-    "KernelPCA": "from orthodrome import KernelPCA as E; E(4).fit(X)",
-    "KernelPCA, hebbian": "from orthodrome import KernelPCA as E; E(4, solver='hebbian').fit(X)",
-    "KernelPCA, nystroem": "from orthodrome import KernelPCA as E; E(4, n_anchors=64).fit(X)",
-    "KernelPCA, shapes": (
-        "from orthodrome import KernelPCA as E; E(4, kernel='veronese_whitney').fit(shapes)"
-    ),
-    "KernelPCA, Matérn": "from orthodrome import KernelPCA as E; E(4, kernel='matern').fit(X)",
-    "KernelPGA": "from orthodrome import KernelPGA as E; E(4).fit(X)",
-    "KernelPNS": "from orthodrome import KernelPNS as E; E(2, n_anchors=16).fit(X)",
-    "RobustKernelPCA": "from orthodrome import RobustKernelPCA as E; E(2).fit(X)",
-    "KernelMRCD": "from orthodrome import KernelMRCD as E; E().fit(X)",
-    "KernelKMeans": "from orthodrome import KernelKMeans as E; E(2).fit(X)",
-    "HypersphericalKMeans": "from orthodrome import HypersphericalKMeans as E; E(2).fit(X)",
-    "KernelSpectralClustering": "from orthodrome import KernelSpectralClustering as E; E(2).fit(X)",
-    "GeodesicMixture": "from orthodrome import GeodesicMixture as E; E(2).fit(X)",
-    "PerTurbo": "from orthodrome import PerTurbo as E; E().fit(X, y)",
-    "KernelRidgeRegressionClassifier": (
-        "from orthodrome import KernelRidgeRegressionClassifier as E; E().fit(X, y)"
-    ),
-    "NestedSpheresClassifier": (
-        "from orthodrome import NestedSpheresClassifier as E; E().fit(X, y)"
-    ),
-    "PatchDenoiser": "from orthodrome import PatchDenoiser as E; E().denoise(image)",
-    "SequenceDenoiser": (
-        "from orthodrome.denoising import SequenceDenoiser as E; E().denoise(frames)"
-    ),
-}
-
-_TWICE = """
-import warnings
-warnings.simplefilter("ignore")
-np.random.seed(0)
-found = []
-for _ in range(2):
-    start = time.perf_counter()
-    {fit}
-    found.append(time.perf_counter() - start)
-print(json.dumps(found))
-"""
-
-
-def child(code: str, cache: str) -> str:
-    """Run code in a fresh process with its own cache of compiled loops; return what it prints."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=kept | {"NUMBA_CACHE_DIR": cache},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{code}\nended with\n{done.stderr}")
-    return done.stdout
-
-
-def first_fits() -> Table:
-    """Time two fits in a fresh process without a cache, and in another one with the cache."""
-    rows = []
-    for name, fit in list(FITS.items())[: size(None, 3)]:
-        imported, call = fit.split("; ")
-        code = _SETUP + imported + _TWICE.format(fit=call)
-        with tempfile.TemporaryDirectory() as cache:
-            (cold, again), (warm, _) = (json.loads(child(code, cache)) for _ in range(2))
-        rows.append([name, *(f"{one:.2f}" for one in (cold, warm, again, cold - again))])
-    worst = max(float(row[-1]) for row in rows)
-    return Table(
-        name="The first fit in a fresh process, seconds",
-        columns=["", "empty cache", "filled cache", "second fit", "empty cache - second fit"],
-        rows=rows,
-        note=f"N = {size(1000, 60):,}. Largest difference: {worst:.2f} s; the goal was 1 s.",
-    )
-
-
-def imports() -> Measured:
-    """Import the estimator in a fresh process."""
-    seconds: dict[str, list[float]] = {"orthodrome": [], "sklearn": []}
-    with tempfile.TemporaryDirectory() as cache:
-        for repeat in range(-1, REPEATS):  # the first one writes the bytecode
-            for package, found in seconds.items():
-                start = time.perf_counter()
-                child(f"from {package}.decomposition import KernelPCA", cache)
-                if repeat >= 0:
-                    found.append(time.perf_counter() - start)
-    return Measured(
-        name="from … import KernelPCA, in a fresh process",
-        ours_label="orthodrome.decomposition",
-        theirs_label="sklearn.decomposition",
-        ours=seconds["orthodrome"],
-        theirs=seconds["sklearn"],
-        target=1.2,
-    )
-
-
-def run() -> list[Measured | Table]:
-    fitted = [one for n in SIZES for one in fits(n)]
-    maps = [solver_map(KernelPCA), solver_map(KernelPGA)]
-    return [*fitted, *maps, *one_row(), first_fits(), imports()]
+def run() -> list[Measured]:
+    return [*(one for n in SIZES for one in fits(n)), *one_row()]

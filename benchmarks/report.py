@@ -31,6 +31,9 @@ ORDER = (
     "bench_classes",
     "bench_hebbian",
     "bench_nested",
+    "bench_small",
+    "bench_solvers",
+    "bench_start",
 )
 
 _EM = "EM, 15 iterations, N = 20,000, 10 modes, 5 full components, means by "

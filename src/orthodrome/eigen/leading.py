@@ -17,7 +17,7 @@ from .pairs import Eigenpairs, Solver
 _KINDS = {"dense": Dense, "krylov": Krylov, "hebbian": Hebbian, "nystroem": Nystroem}
 SOLVERS = ("auto", *_KINDS)
 
-# Up to this many rows, LAPACK is faster than krylov (benchmarks/bench_small.py, on two cores).
+# Up to this many rows, LAPACK is faster than krylov (benchmarks/bench_solvers.py, on two cores).
 _DENSE_ROWS = 400
 # Also for up to 1000 rows, if there are fewer rows per pair. Such a matrix fits in 8 MiB, which any
 # budget allows.
