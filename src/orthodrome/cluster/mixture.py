@@ -13,7 +13,6 @@ import scipy.sparse
 import scipy.special
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -980,6 +979,8 @@ def initial_labels(
     for seed in seeds:
         chosen = seeding(squared, weights, k, np.random.RandomState(seed))
         if init == "k-means":
+            from sklearn.cluster import KMeans  # not above: this import takes 0.03 s
+
             k_means = KMeans(len(chosen), init=points[chosen], n_init=1, tol=0.0)
             starts.append(k_means.fit(points, sample_weight=weights).labels_)
         else:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClusterMixin, clone
-from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
 from .._core.canonical import Canonical, canonical_rows
@@ -53,6 +52,9 @@ from .base import (
     warn_if_fewer,
 )
 from .laplacians import LAPLACIANS, Graph, Principal, SpectralEmbedding
+
+if TYPE_CHECKING:
+    from sklearn.cluster import KMeans
 
 # Rule for kernel="auto", chosen on the tables of benchmarks/defaults/clustering.py: maximum ratio
 # of the normalised cuts, and minimum size of a cluster as a fraction of the average size.
@@ -300,6 +302,8 @@ class KernelSpectralClustering(_Attributes, ClusterFitMixin, ClusterMixin, Kerne
             self._check_graph_input(rows)
             request["exact"] = True  # without anchors
         plan = plan_fit(self, rows_of(canonical, kernel), kernel, **request)
+        from sklearn.cluster import KMeans  # not above: this import takes 0.03 s
+
         kmeans = KMeans(self.n_clusters, tol=0.0, n_init=self.n_init, random_state=seeds[1])
         return fit_spectral(canonical, kernel, LAPLACIANS[self.laplacian], plan, kmeans, progress)
 
